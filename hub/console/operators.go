@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -16,6 +17,8 @@ import (
 // operatorsBody has the data for the template of the page of operators: a row for each cluster, and a column for each
 // operator.
 type operatorsBody struct {
+	// Hidden is true if the user may not list operators.
+	Hidden bool
 	view.Operators
 	Rows []operatorRow
 	Part part
@@ -105,7 +108,9 @@ func (b *operatorsBody) Verdict() string {
 
 func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	var operators hubv1.FederatedOperatorList
-	if err := v.user.List(ctx, &operators); err != nil {
+	if err := v.user.List(ctx, &operators); apierrors.IsForbidden(err) {
+		return &page{Title: "Operators", Nav: "operators", template: "operators", Body: &operatorsBody{Hidden: true}}, nil
+	} else if err != nil {
 		return nil, fmt.Errorf("listing FederatedOperators: %w", err)
 	}
 	members, err := v.user.members(ctx)

@@ -27,18 +27,13 @@ const barriers = `(async () => {
   }));
 })()`
 
-// Barriers returns the faults of the open page that axe-core rates as serious or critical.
-func (t *Tab) Barriers() (serious []Barrier) {
+// Barriers returns all faults of the open page that axe-core finds.
+func (t *Tab) Barriers() []Barrier {
 	t.Helper()
 	if !Eval[bool](t, `"axe" in window`) {
 		Eval[bool](t, t.axe+"\n;true")
 	}
-	for _, b := range Eval[[]Barrier](t, barriers) {
-		if b.Impact == "serious" || b.Impact == "critical" {
-			serious = append(serious, b)
-		}
-	}
-	return serious
+	return Eval[[]Barrier](t, barriers)
 }
 
 // ScrollsSideways reports whether the whole page is wider than its window.

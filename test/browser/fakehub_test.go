@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -22,12 +23,16 @@ import (
 	"github.com/hanse-dev/hanse/hub/console"
 )
 
-// fakeHub answers the requests of the console as an API server with these objects would. Every user has every right,
-// except that a user without rights may list and read nothing.
+// fakeHub answers the requests of the console as an API server with these objects would. The user has every right,
+// unless rightless or tenant is set.
 type fakeHub struct {
 	objects []client.Object
-	// rightless is true if the user has no right.
+	// rightless is true if the user may list and read nothing.
 	rightless bool
+	// tenant is the only namespace whose objects the user may list and read.
+	tenant string
+	// bindings is the hub's cache of bindings. If it is nil, pages read them from the API server.
+	bindings client.Reader
 	// views answers the requests about members. It is nil if the hub answers none.
 	views http.Handler
 }
@@ -73,14 +78,14 @@ func (f *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
 		answer(http.StatusCreated, &authenticationv1.SelfSubjectReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
-			Status:   authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: "system:serviceaccount:platform:on-call"}},
+			Status:   authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: "system:serviceaccount:" + cmp.Or(f.tenant, "platform") + ":on-call"}},
 		})
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		answer(http.StatusCreated, &authorizationv1.SelfSubjectAccessReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !f.rightless},
 		})
-	case f.rightless:
+	case f.rightless, f.tenant != "" && !strings.Contains(r.URL.Path+"/", "/namespaces/"+f.tenant+"/"):
 		answer(http.StatusForbidden, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
 			Message: `things is forbidden: User "nobody" cannot list resource "things"`,
@@ -117,6 +122,9 @@ func (f *fakeHub) find(r *http.Request) (status int, body any) {
 			return http.StatusOK, o
 		}
 		items = append(items, o)
+		if r.URL.Query().Get("limit") == "1" { // the console asks for one object to find whether it may list them
+			break
+		}
 	}
 	if len(rest) > 1 || kind == "" {
 		return http.StatusNotFound, metav1.Status{
@@ -149,7 +157,7 @@ func (f *fakeHub) console(t *testing.T) string {
 	api := httptest.NewServer(f)
 	t.Cleanup(api.Close)
 	c, err := console.New(console.Options{
-		Config: &rest.Config{Host: api.URL}, Mapper: f.mapper(), Logger: logr.Discard(), Views: f.views,
+		Config: &rest.Config{Host: api.URL}, Mapper: f.mapper(), Logger: logr.Discard(), Views: f.views, Bindings: f.bindings,
 		Key: func() ([]byte, error) { return []byte("a key of 32 bytes for test alone"), nil },
 	})
 	if err != nil {

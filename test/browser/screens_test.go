@@ -3,7 +3,9 @@ package browser
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,9 @@ func anyCluster(name, region string, ready metav1.ConditionStatus, reason, messa
 	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(40 * 24 * time.Hour), Labels: map[string]string{hubv1.RegionLabel: region}}}
 	m.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
 	at := ago(away)
+	if away == 0 {
+		at = ago(-time.Hour) // so that the cluster stays observed while the test runs
+	}
 	m.Status.LastObservedTime, m.Status.Version.Kubernetes, m.Status.Nodes = &at, "v1.36.3", hubv1.NodeSummary{Total: 12, Ready: 12}
 	m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: ready, Reason: reason, Message: message, LastTransitionTime: at}}
 	return m
@@ -131,16 +136,22 @@ func (f *fakeHub) rollout(b *hubv1.ResourceBinding) {
 	b.Spec.Rollout = &hubv1.BindingRollout{Revision: 7, Newest: 7, Wave: "edge", Phase: hubv1.RolloutWaitingForApproval, Since: at, Began: at, Passed: 6, Message: "wave edge waits for approval: hansectl rollout approve web edge -n shop"}
 }
 
-// screens are the pages that are looked at.
+const (
+	settings = "/object?kind=ConfigMap&namespace=shop&name=settings"
+	waves    = "/rollouts/placement?namespace=shop&name=web"
+)
+
+// screens are the pages of the extreme fleet, each with a text that it shows.
 func screens() map[string]string {
 	object := "/object?kind=ConfigMap&namespace=shop&name="
 	orders := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: "orders"}
+	says := "the operator says something that has no end"
 	return map[string]string{
-		"fleet": "/", "table": "/?view=table", "objects": "/objects", "bundle": "/objects?open=" + url.QueryEscape("Bundle shop/stack"),
-		"object": object + "orders", "copy": object + "orders&cluster=edge-017", "long": object + long(253), "cluster": "/clusters/ap-tyo-3",
-		"rollouts": "/rollouts", "rollout": "/rollouts/placement?namespace=shop&name=web", "history": "/rollouts/object?namespace=shop&binding=" + orders.BindingName(),
-		"operators": "/operators", "whatif": "/whatif", "error": "/none", "signin": "/signin?ended",
-		"asked": object + long(253) + "&diff=c0-0&tree=*&events=*",
+		"/": says, "/?view=table": "edge-017", "/objects": says, "/objects?open=" + url.QueryEscape("Bundle shop/stack"): "Fold Bundle shop/stack",
+		object + "orders": says, object + "orders&cluster=edge-017": says, object + long(253): long(253), "/clusters/ap-tyo-3": says,
+		"/rollouts": "Delete 24 copies on 2 clusters", waves: "Approve wave edge", "/rollouts/object?namespace=shop&binding=" + orders.BindingName(): "Return to revision 6",
+		"/operators": says, "/whatif": "edge-017", "/none": "no page", "/signin?ended": "Sign in",
+		object + long(253) + "&diff=c0-0&tree=*&events=*": "the hub serves no views of members",
 	}
 }
 
@@ -163,9 +174,43 @@ const squeezed = `(() => {
   return out.slice(0, 5);
 })()`
 
-// checkedIn has the widths at which axe-core checks a page, each with a colour scheme. Colours do not depend on the
-// width.
-var checkedIn = map[int64]string{390: "light", 1440: "dark"}
+// schemes has, for the width of each screen in CSS pixels, the colour scheme in which axe-core checks a page: both
+// schemes for phones, tables and wide screens. Colours do not depend on the width.
+var schemes = map[int64]string{360: "light", 390: "dark", 768: "light", 1440: "dark", 2560: "light", 3840: "dark"}
+
+// maxElements is the maximum number of HTML elements of a page, whatever the hub has.
+const maxElements = 15000
+
+// screensOf is a hub with pages that are looked at: the path of each page, and a text that it must show.
+type screensOf struct {
+	hub   *fakeHub
+	pages map[string]string
+}
+
+// fleetsOfScreens returns hubs with the extremes that pages must bear.
+func fleetsOfScreens() map[string]screensOf {
+	const hung, noRight = "the member did not answer in time", "You have no right to see all namespaces"
+	return map[string]screensOf{
+		"extreme": {extremeFleet(), screens()},
+		"hung": {hungFleet(), map[string]string{
+			settings: hung, settings + "&diff=c1-0&logs=c1-0": hung, waves: hung, "/clusters/c0-0": "eu-central-1",
+		}},
+		"many": {manyObjects(), map[string]string{
+			"/": "8999 of 10000", "/objects": "1001 of 10000 objects are degraded", waves: "4001 of 4001 objects updated", "/clusters/c0-0": "1001 degraded",
+		}},
+		"empty": {&fakeHub{}, map[string]string{
+			"/": "No cluster that you may see. Join the first one", "/?view=table": "hansectl join NAME", "/objects": "No object that you may see", "/rollouts": "No placement that you may see has a rollout",
+			"/operators": "No FederatedOperator that you may see", "/whatif": "Show the effect",
+		}},
+		"forbidden": {&fakeHub{rightless: true}, map[string]string{
+			"/": noRight, "/objects": noRight, "/rollouts": "You do not see", "/operators": "You may not see them", settings: "Forbidden", "/clusters/c0-0": noRight,
+		}},
+		"tenant": {tenantFleet(), map[string]string{
+			"/": noRight, "/?namespace=shop": "of the whole hub: see all namespaces", "/objects?namespace=shop": "1 of 1 object is degraded", settings: "the volume is attached", "/rollouts?namespace=shop": "Placement shop/web",
+			"/operators?namespace=shop": "You may not see them",
+		}},
+	}
+}
 
 // TestEveryPageFitsEveryScreen opens the pages of an extreme fleet and of an empty one on narrow and wide screens.
 func TestEveryPageFitsEveryScreen(t *testing.T) {
@@ -178,39 +223,22 @@ func TestEveryPageFitsEveryScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Stop() })
-	for fleet, of := range map[string]struct {
-		hub   *fakeHub
-		pages map[string]string
-	}{
-		"extreme":   {extremeFleet(), screens()},
-		"empty":     {&fakeHub{}, map[string]string{"fleet": "/", "objects": "/objects", "rollouts": "/rollouts", "operators": "/operators"}},
-		"forbidden": {&fakeHub{rightless: true}, map[string]string{"fleet": "/"}},
-	} {
+	for fleet, of := range fleetsOfScreens() {
 		tab := b.Open(t)
 		origin := of.hub.console(t)
 		tab.SignIn(origin, "a-token")
-		for page, path := range of.pages {
-			t.Run(fleet+" "+page, func(t *testing.T) {
+		for path, shows := range of.pages {
+			t.Run(fleet+" "+path[:min(len(path), 60)], func(t *testing.T) {
 				tab := tab.In(t)
 				tab.Visit(origin + path)
-				for _, width := range []int64{360, 390, 768, 1280, 1440, 2560, 3840} {
-					tab.Resize(width, 900)
-					if tab.ScrollsSideways() {
-						t.Errorf("%d pixels wide, the page scrolls sideways: %v", width, Eval[[]string](tab, widest))
-					}
-					for _, fault := range Eval[[]string](tab, squeezed) {
-						t.Errorf("%d pixels wide, %s", width, fault)
-					}
-					scheme, checked := checkedIn[width]
-					if !checked {
-						continue
-					}
-					tab.Prefer(scheme)
-					for _, barrier := range tab.Barriers() {
-						t.Errorf("%d pixels wide, %s: %s", width, scheme, barrier)
-					}
+				if text := Eval[string](tab, `document.body.textContent`); !strings.Contains(text, shows) {
+					t.Errorf("the page does not say %q:\n%s", shows, text[:min(len(text), 2000)])
 				}
-				if page == "fleet" || page == "long" { // their cells and boxes are links
+				if n := Eval[int](tab, `document.querySelectorAll("*").length`); n > maxElements {
+					t.Errorf("the page has %d elements", n)
+				}
+				fits(t, tab)
+				if fleet != "many" { // its pages have the controls of the extreme fleet
 					for _, fault := range tab.Unreached() {
 						t.Errorf("by keyboard: %s", fault)
 					}
@@ -222,6 +250,24 @@ func TestEveryPageFitsEveryScreen(t *testing.T) {
 					t.Errorf("refused by the policy: %v", refused)
 				}
 			})
+		}
+	}
+}
+
+// fits fails the test if the open page does not fit one of the screens, or has a barrier in a colour scheme.
+func fits(t *testing.T, tab *Tab) {
+	t.Helper()
+	for _, width := range slices.Sorted(maps.Keys(schemes)) {
+		tab.Resize(width, 900)
+		if tab.ScrollsSideways() {
+			t.Errorf("%d pixels wide, the page scrolls sideways: %v", width, Eval[[]string](tab, widest))
+		}
+		for _, fault := range Eval[[]string](tab, squeezed) {
+			t.Errorf("%d pixels wide, %s", width, fault)
+		}
+		tab.Prefer(schemes[width])
+		for _, barrier := range tab.Barriers() {
+			t.Errorf("%d pixels wide, %s: %s", width, schemes[width], barrier)
 		}
 	}
 }
