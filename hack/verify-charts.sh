@@ -120,6 +120,9 @@ says hanse-hub full-values.yaml "--otlp-sampling=0.1"
 says hanse-hub full-values.yaml "port: 4318"
 says hanse-hub full-values.yaml 'name: "collector-ca"'
 says hanse-hub "" !otlp
+says hanse-hub full-values.yaml "--inventory-namespace=fleet"
+says hanse-hub full-values.yaml 'namespace: "fleet"'
+says hanse-hub "" !inventory
 says hanse-hub full-values.yaml --check-chart-versions
 says hanse-hub "" !--check-chart-versions
 says hanse-hub full-values.yaml "--console-oidc-issuer=https://login.example.com:8443/realms/a"

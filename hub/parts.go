@@ -20,6 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/dispatch/epochs"
 	"github.com/hanse-dev/hanse/hub/events"
+	"github.com/hanse-dev/hanse/hub/inventory"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/report"
@@ -227,6 +228,7 @@ func (p *parts) add(ctx context.Context) error {
 		p.addViews,
 		p.addConsole,
 		p.addTunnel,
+		p.addInventory,
 		func() error { return p.process.mgr.Add(p.knowledge.store) },
 		p.addGrants,
 		func() error { return p.process.mgr.Add(everywhere(p.work)) },
@@ -310,6 +312,14 @@ func (p *parts) apply(ctx context.Context, token string, a tunnel.Applicant) err
 		return tunnel.ErrTokenUsed
 	}
 	return err
+}
+
+// addInventory publishes the members as ClusterProfiles.
+func (p *parts) addInventory() error {
+	if p.process.options.InventoryNamespace == "" {
+		return nil
+	}
+	return inventory.New(p.process.mgr.GetClient(), p.process.options.InventoryNamespace).SetupWithManager(p.process.mgr)
 }
 
 // answersOfViews returns the handler for the console's requests to view objects on members. The handler passes each

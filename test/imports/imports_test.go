@@ -26,7 +26,7 @@ var layers = [][]string{{"api", "charts"}, {"internal"}, {"member", "overrides"}
 // import no client, clock or logger, and of this module only each other, and the packages of plain.
 var pure = []string{
 	"bundles/crd", "bundles/manifest", "bundles/operator", "internal/canonical", "internal/cel", "member/content", "member/epoch", "member/health", "member/openapi",
-	"hub/events/format", "member/rollup", "member/system", "overrides", "placement", "placement/", "view/preview",
+	"hub/events/format", "hub/inventory/profile", "member/rollup", "member/system", "overrides", "placement", "placement/", "view/preview",
 }
 
 // plain are packages with types and without decisions, which pure packages read.
