@@ -120,7 +120,7 @@ func (m *member) step(w want) time.Duration {
 
 // connect makes sure that the session has the wanted connection and that it works. If a new connection does not work,
 // the previous one stays in use.
-func (m *member) connect(w want) *fault {
+func (m *member) connect(w want) *faultError {
 	now := m.transport.session.Load()
 	if now != nil && now.to == w.to {
 		f := now.probe(m.ctx, w.clusterID)
@@ -150,7 +150,7 @@ func (m *member) connect(w want) *fault {
 
 // engage makes the cluster and hands it to the controllers. It does not wait for a list of the member. A failure of one
 // controller leaves the others at work, and is tried again.
-func (m *member) engage() *fault {
+func (m *member) engage() *faultError {
 	p := m.provider
 	p.mu.Lock()
 	cl := m.cluster
@@ -221,7 +221,7 @@ func (m *member) makeCluster() (cluster.Cluster, error) {
 }
 
 // report sets the state of the member. No fault means that it is served.
-func (m *member) report(engaged bool, f *fault) {
+func (m *member) report(engaged bool, f *faultError) {
 	s := State{Cluster: multicluster.ClusterName(m.name), Engaged: engaged, Reason: ReasonServed}
 	if f == nil {
 		f = m.transport.fault()

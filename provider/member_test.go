@@ -182,8 +182,11 @@ func TestATokenIsSentToItsMemberOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := e.engaged["eu"].GetHTTPClient().Do(req); !errors.Is(err, errForeign) {
+	resp, err := e.engaged["eu"].GetHTTPClient().Do(req)
+	if err == nil {
 		_ = resp.Body.Close()
+	}
+	if !errors.Is(err, errForeign) {
 		t.Errorf("got %v", err)
 	}
 	if len(other.seen) > 0 {

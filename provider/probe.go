@@ -23,10 +23,10 @@ const (
 	renewPause   = time.Minute // after a renewal that failed
 )
 
-// errStatus is an answer that is not 200 or 201.
-type errStatus int
+// statusError is an answer that is not 200 or 201.
+type statusError int
 
-func (e errStatus) Error() string {
+func (e statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", int(e), http.StatusText(int(e)))
 }
 
@@ -34,10 +34,10 @@ func (e errStatus) Error() string {
 func AccountOf(consumer string) string { return "hanse-consumer-" + consumer }
 
 // probe checks that the member answers, takes the token, and is the cluster with this ID.
-func (s *session) probe(ctx context.Context, clusterID string) *fault {
+func (s *session) probe(ctx context.Context, clusterID string) *faultError {
 	var namespace metav1.PartialObjectMetadata
 	err := s.call(ctx, http.MethodGet, "/api/v1/namespaces/kube-system", nil, &namespace)
-	var status errStatus
+	var status statusError
 	switch {
 	case errors.As(err, &status) && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return faultf(ReasonCredentialsRefused,
@@ -74,7 +74,7 @@ func (s *session) call(ctx context.Context, method, path string, in, out any) er
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		return errStatus(resp.StatusCode)
+		return statusError(resp.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
 		return fmt.Errorf("decoding the answer of %s: %w", path, err)
@@ -86,12 +86,12 @@ func (s *session) call(ctx context.Context, method, path string, in, out any) er
 type renewal struct {
 	token string // the token that was not renewed
 	again time.Time
-	fault *fault
+	fault *faultError
 }
 
 // renew replaces the token after two thirds of its life, by the consumer's own right on the member. The new token is
 // used when it is in the Secret. renew returns why it failed, or nil.
-func (m *member) renew(w want) *fault {
+func (m *member) renew(w want) *faultError {
 	p, now := m.provider, m.provider.now()
 	known := credential.Of(w.to.token, "")
 	if at := known.RenewAt(m.name); at.IsZero() || now.Before(at) {

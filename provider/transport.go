@@ -150,7 +150,7 @@ type transport struct {
 	cluster string
 	session atomic.Pointer[session]
 	// broken is why requests are refused at once: the last probe of the member failed. nil: it succeeded.
-	broken atomic.Pointer[fault]
+	broken atomic.Pointer[faultError]
 
 	mu      sync.Mutex
 	lacking map[string]struct{} // resources that the consumer may not list or watch
@@ -230,7 +230,7 @@ func listed(path string) string {
 }
 
 // fault returns what the consumer lacks rights for, or nil.
-func (t *transport) fault() *fault {
+func (t *transport) fault() *faultError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.lacking) == 0 {

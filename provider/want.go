@@ -40,13 +40,13 @@ const (
 	ReasonUnknown            = "Unknown"
 )
 
-// fault says why a cluster is not served. It never contains a token.
-type fault struct{ reason, message string }
+// faultError says why a cluster is not served. It never contains a token.
+type faultError struct{ reason, message string }
 
-func (f *fault) Error() string { return f.message }
+func (f *faultError) Error() string { return f.message }
 
-func faultf(reason, format string, args ...any) *fault {
-	return &fault{reason: reason, message: fmt.Sprintf(format, args...)}
+func faultf(reason, format string, args ...any) *faultError {
+	return &faultError{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // connection is how the consumer reaches a member.
@@ -64,7 +64,7 @@ type want struct {
 }
 
 // decide returns how to reach the member of a MemberCluster, or why it is not served. An absent object is nil.
-func decide(cluster *hubv1.MemberCluster, secret *corev1.Secret, namespace string) (want, *fault) {
+func decide(cluster *hubv1.MemberCluster, secret *corev1.Secret, namespace string) (want, *faultError) {
 	switch {
 	case cluster == nil:
 		return want{}, faultf(ReasonUnknown, "the hub has no MemberCluster of this name")

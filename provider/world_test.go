@@ -65,7 +65,7 @@ func (f *server) serve(w http.ResponseWriter, r *http.Request) {
 	f.requests[r.Method+" "+r.URL.Path]++
 	f.seen[r.Header.Get("Authorization")] = struct{}{}
 	taken, hung, pods, made := f.tokens == nil || f.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")], f.hung, f.pods, f.made
-	denied := f.denied[listed(r.URL.Path)]
+	denied, uid := f.denied[listed(r.URL.Path)], f.uid
 	f.mu.Unlock()
 	switch resource := listed(r.URL.Path); {
 	case !taken:
@@ -73,7 +73,7 @@ func (f *server) serve(w http.ResponseWriter, r *http.Request) {
 	case denied:
 		fail(w, http.StatusForbidden)
 	case r.URL.Path == "/api/v1/namespaces/kube-system":
-		answer(w, map[string]any{"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{"name": "kube-system", "uid": f.uid}})
+		answer(w, map[string]any{"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{"name": "kube-system", "uid": uid}})
 	case r.URL.Path == "/api":
 		answer(w, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
 	case r.URL.Path == "/apis":
@@ -171,7 +171,7 @@ func (f *server) want(token string) want {
 	return want{uid: "mcl", clusterID: f.uid, to: connection{server: f.URL, ca: f.ca(), token: token}}
 }
 
-// state waits until the state of a cluster has a reason.
+// awaitReason waits until the state of a cluster has a reason.
 func (p *Provider) awaitReason(t *testing.T, name, reason string) State {
 	t.Helper()
 	var found State
