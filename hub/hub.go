@@ -46,7 +46,8 @@ type Options struct {
 	Repositories fetch.Repositories
 	// CheckChartVersions asks the repositories of operators for the newest versions of their charts.
 	CheckChartVersions bool
-	// InventoryNamespace is the namespace in which MemberClusters are published as ClusterProfiles. Empty turns it off.
+	// InventoryNamespace is the namespace in which MemberClusters are published as ClusterProfiles, and decisions as
+	// PlacementDecisions. Empty turns it off.
 	InventoryNamespace string
 	// Tracing of changes.
 	Tracing tracing.Options

@@ -68,7 +68,8 @@ type controllers struct {
 	bundles    *bundles.Controller
 	protection *protect.Keeper // nil if no names are protected
 	notifier   *events.Notifier
-	console    *console.Console // nil if it is turned off
+	console    *console.Console     // nil if it is turned off
+	decisions  *inventory.Decisions // nil if nothing is published
 }
 
 func newParts(ctx context.Context, p *process) (*parts, error) {
@@ -184,6 +185,9 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
 			Namespace: p.options.Namespace, Limit: p.options.Limits.ProtectedCopies, Counted: k.changes.Bindings.Listed,
 		})
+	}
+	if p.options.InventoryNamespace != "" {
+		c.decisions = inventory.NewDecisions(p.mgr.GetClient(), p.options.InventoryNamespace)
 	}
 	if p.options.servesConsole() {
 		c.console, err = console.New(console.Options{
@@ -314,10 +318,13 @@ func (p *parts) apply(ctx context.Context, token string, a tunnel.Applicant) err
 	return err
 }
 
-// addInventory publishes the members as ClusterProfiles.
+// addInventory publishes the members as ClusterProfiles, and the decisions of placements.
 func (p *parts) addInventory() error {
 	if p.process.options.InventoryNamespace == "" {
 		return nil
+	}
+	if err := p.process.mgr.Add(manager.RunnableFunc(p.controllers.decisions.Lead)); err != nil {
+		return fmt.Errorf("adding the decisions of placements: %w", err)
 	}
 	return inventory.New(p.process.mgr.GetClient(), p.process.options.InventoryNamespace).SetupWithManager(p.process.mgr)
 }

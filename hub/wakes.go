@@ -72,6 +72,10 @@ func (p *parts) followPolicies() {
 	if p.controllers.protection != nil {
 		bindings.On(changes.All, p.controllers.protection.BindingChanged)
 	}
+	if p.controllers.decisions != nil {
+		bindings.On(lifetime|changes.Spec, p.controllers.decisions.BindingChanged)
+		p.knowledge.changes.Placements.On(lifetime, p.controllers.decisions.PlacementChanged)
+	}
 	p.controllers.scheduler.CountWhen(bindings.Await)
 
 	placements := p.knowledge.changes.Placements

@@ -65,7 +65,8 @@ func run() error {
 	flag.StringVar(&o.TunnelAddress, "tunnel-bind-address", "0",
 		"Address at which agents of members connect to the hub, over TLS; 0 turns it off.")
 	flag.StringVar(&o.InventoryNamespace, "inventory-namespace", "",
-		"Namespace in which MemberClusters are published as ClusterProfiles; empty turns it off (docs/inventory.md).")
+		"Namespace in which MemberClusters are published as ClusterProfiles, and decisions of placements as "+
+			"PlacementDecisions; empty turns it off (docs/inventory.md).")
 	scopes := consoleFlags(&o)
 	flag.StringVar(&o.Webhook.Address, "webhook-bind-address", "0",
 		"Address of the webhook that reviews policies; 0 turns it off.")

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)
 type world struct {
 	*testing.T
 	client.Client
+	decisions *Decisions
 }
 
 func newWorld(t *testing.T) *world {
@@ -55,7 +57,9 @@ func newWorld(t *testing.T) *world {
 	for _, o := range charts.Render(t, "hanse-hub/templates/inventory.yaml", map[string]any{"inventory": map[string]any{"namespace": namespace}}) {
 		w.must(w.Create(t.Context(), o))
 	}
-	reads := rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: []string{"list", "watch"}}
+	reads := rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{
+		"memberclusters", "placements", "clusterplacements", "resourcebindings", "clusterresourcebindings",
+	}, Verbs: []string{"list", "watch"}}
 	w.must(w.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, Rules: []rbacv1.PolicyRule{reads}}))
 	w.must(w.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reads"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads"},
@@ -75,6 +79,9 @@ func (w *world) run(as *rest.Config, scheme *runtime.Scheme) {
 	c := New(mgr.GetClient(), namespace)
 	c.pause = 50 * time.Millisecond
 	w.must(c.SetupWithManager(mgr))
+	w.decisions = NewDecisions(mgr.GetClient(), namespace)
+	w.decisions.pause, w.decisions.coalesce = 50*time.Millisecond, time.Millisecond
+	w.must(mgr.Add(manager.RunnableFunc(w.decisions.Lead)))
 	ctx, cancel := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -183,6 +190,48 @@ func TestMembersArePublished(t *testing.T) {
 		t.Errorf("the profile of another manager was changed: %v, %v", err, o.Object["status"])
 	}
 	w.sweeps()
+	w.decides()
+}
+
+// decides is the life of a placement. The test changes bindings as the scheduler does.
+func (w *world) decides() {
+	w.Helper()
+	placement := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}}, Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+	}}
+	w.must(w.Create(w.Context(), placement))
+	w.eventually("the decision without objects", w.chooses("[]"))
+	target := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent}
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "configmap-web"}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "web", UID: "uid"}
+	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Namespace: "default", Name: "web", UID: placement.UID}
+	b.Spec.Clusters = []hubv1.BindingTarget{target}
+	w.must(w.Create(w.Context(), b))
+	w.eventually("the decision for one cluster", w.chooses("[map[clusterProfileRef:map[name:eu namespace:fleet]]]"))
+	w.must(w.Delete(w.Context(), b))
+	w.eventually("the decision after the object", w.chooses("[]"))
+	w.must(w.Delete(w.Context(), placement))
+	w.eventually("the end of the decision", w.chooses("none"))
+}
+
+// chooses returns an error unless the only PlacementDecision has these decisions.
+func (w *world) chooses(want string) func() error {
+	return func() error {
+		w.decisions.wake() // as the hub's watches do
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(profile.DecisionKind.GroupVersion().WithKind("PlacementDecisionList"))
+		if err := w.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		got := "none"
+		if len(list.Items) > 0 {
+			got = fmt.Sprint(list.Items[0].Object["decisions"])
+		}
+		if got != want || len(list.Items) > 1 {
+			return fmt.Errorf("%d decisions, %s", len(list.Items), got)
+		}
+		return nil
+	}
 }
 
 // sweeps is a start of the hub after a cluster left without it.

@@ -1,6 +1,6 @@
-// Package inventory publishes each MemberCluster as a ClusterProfile, so that other tools know the fleet. It decides
-// nothing: package profile says what is written, and when. A cluster without the definition of ClusterProfiles, or a
-// profile of another manager, stops nothing else; the log says so once.
+// Package inventory publishes each MemberCluster as a ClusterProfile, and each placement's decision as a
+// PlacementDecision, so that other tools know the fleet. It decides nothing: package profile says what is written, and
+// when. A hub without the definitions, or a profile of another manager, stops nothing else; the log says so once.
 package inventory
 
 import (
