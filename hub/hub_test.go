@@ -134,9 +134,9 @@ type world struct {
 	hub, member client.Client
 }
 
-func startHub(t *testing.T) *world {
+func startHub(t *testing.T, edits ...func(*Options)) *world {
 	t.Helper()
-	hub := serve(t, apiserver.Hub())
+	hub := serve(t, apiserver.Hub("inventory/testdata"))
 	cluster := serve(t, &envtest.Environment{})
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
@@ -157,11 +157,13 @@ func startHub(t *testing.T) *world {
 	must(t, err)
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "eu"}, Data: map[string][]byte{"kubeconfig": kubeconfig}})
 
+	options := Options{Namespace: hubv1.SystemNamespace, Manager: ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}}
+	for _, edit := range edits {
+		edit(&options)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, hub, Options{Namespace: hubv1.SystemNamespace, Manager: ManagerOptions{HealthAddress: "0", MetricsAddress: "0"}})
-	}()
+	go func() { ended <- Run(ctx, hub, options) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
