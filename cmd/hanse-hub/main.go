@@ -148,8 +148,9 @@ func limitFlags(o *hub.Options) {
 	flag.DurationVar(&o.Limits.Failover.Grace, "failover-grace", time.Minute,
 		"Time without an answer of a member after which the hub taints the member hanse.dev/unreachable:NoExecute. "+
 			"For the same time, a new leader moves no objects from members that do not answer.")
-	flag.IntVar(&o.Limits.Failover.PerSecond, "failover-evictions-per-second", 10,
-		"Maximum number of objects per second that the hub moves from members that do not answer.")
+	flag.IntVar(&o.Limits.Failover.PerSecond, "failover-evictions-per-second", 0,
+		"Maximum number of objects per second that the hub moves from members that do not answer; "+
+			"0: 10, or 1 % of the objects that are on members, if that is more.")
 	flag.IntVar(&o.Limits.Failover.MaxAway, "failover-max-away-percent", placement.DefaultMaxAway,
 		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
 	flag.IntVar(&o.Limits.ProtectedCopies, "protected-copies", 5,
@@ -171,8 +172,8 @@ func checkLimits(o *hub.Options) error {
 	if o.Limits.ManifestsPerNamespace < 0 {
 		return fmt.Errorf("reading the flags: --manifests-per-namespace must be 0 or more: have %d", o.Limits.ManifestsPerNamespace)
 	}
-	if f := o.Limits.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MaxAway < 1 || f.MaxAway > 100 {
-		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second must be above 0, "+
+	if f := o.Limits.Failover; f.Grace <= 0 || f.PerSecond < 0 || f.MaxAway < 1 || f.MaxAway > 100 {
+		return fmt.Errorf("reading the flags: --failover-grace must be above 0, --failover-evictions-per-second must be 0 or more, "+
 			"--failover-max-away-percent must be 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MaxAway)
 	}
 	if l := o.Limits.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Limits.Guard.Window <= 0 {

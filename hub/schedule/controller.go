@@ -209,7 +209,7 @@ func New(o Options) *Scheduler {
 	s.inputs.gone.objects.clock = o.Clock
 	s.opts.Failover = o.Failover.WithDefaults()
 	s.shared.limits.opts = s.opts.Failover
-	s.shared.limits.drains.wake = s.wakeObject
+	s.shared.limits.drains.wake, s.shared.limits.placed = s.wakeObject, s.inputs.counts.placed
 	s.shared.removals.clock, s.shared.removals.pending.clock = o.Clock, o.Clock
 	s.shared.removals.opts = o.Guard.WithDefaults()
 	s.shared.removals.recent.Window = s.shared.removals.opts.Window

@@ -48,6 +48,13 @@ func (c *copyCounts) objectsByCluster() map[string]int {
 	return maps.Clone(c.objects)
 }
 
+// placed returns the number of objects that are sent to a cluster.
+func (c *copyCounts) placed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sent)
+}
+
 // count replaces the numbers of one binding in the counts. b is nil if the binding was deleted.
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent

@@ -13,12 +13,16 @@ import (
 	"github.com/hanse-dev/hanse/placement/decide"
 )
 
+// leastPerSecond is the number of evictions in a second of a fleet with few objects.
+const leastPerSecond = 10
+
 // Failover limits evictions.
 type Failover struct {
 	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
 	// PerSecond is the maximum number of objects that are evicted in a second. After a pause, this number of objects may
-	// be evicted at once. Default 10.
+	// be evicted at once. Default: 10, or 1 % of the objects that are on clusters, if that is more. A large fleet that
+	// loses a region would otherwise need hours.
 	PerSecond int
 	// MaxAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, no objects move away
 	// from them. Default placement.DefaultMaxAway.
@@ -31,7 +35,6 @@ type Failover struct {
 // WithDefaults fills in the unset fields.
 func (o Failover) WithDefaults() Failover {
 	o.Grace = cmp.Or(o.Grace, time.Minute)
-	o.PerSecond = cmp.Or(o.PerSecond, 10)
 	o.MaxAway = cmp.Or(o.MaxAway, placement.DefaultMaxAway)
 	if o.Confirmed == nil {
 		o.Confirmed = func(string) bool { return true }
@@ -46,6 +49,7 @@ type limits struct {
 	opts    Failover
 	drains  drains
 	answers answers
+	placed  func() int // the number of objects that are on clusters
 
 	mu       sync.Mutex
 	since    time.Time         // start of the lead; zero if this process does not lead
@@ -172,5 +176,13 @@ func (l *limits) place(id key, now time.Time) time.Time {
 	if earliest := now.Add(-time.Second); last.Before(earliest) {
 		last = earliest
 	}
-	return last.Add(time.Second / time.Duration(l.opts.PerSecond))
+	return last.Add(time.Second / time.Duration(l.perSecond()))
+}
+
+// perSecond returns the maximum number of evictions in a second.
+func (l *limits) perSecond() int {
+	if l.opts.PerSecond > 0 || l.placed == nil {
+		return cmp.Or(l.opts.PerSecond, leastPerSecond)
+	}
+	return max(leastPerSecond, l.placed()/100)
 }

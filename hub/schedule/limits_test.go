@@ -52,6 +52,25 @@ func TestEvictionsHaveARate(t *testing.T) {
 	}
 }
 
+func TestEvictionsGrowWithTheFleet(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ set, placed, want int }{
+		"a few objects":                    {0, 500, 10},
+		"ten thousand objects":             {0, 10_000, 100},
+		"an option of the user is a limit": {5, 10_000, 5},
+	} {
+		l := limits{opts: Failover{PerSecond: tc.set}.WithDefaults(), placed: func() int { return tc.placed }}
+		for n := range tc.want {
+			if wait := l.reserve(key{Name: fmt.Sprint(n)}, now); wait != 0 {
+				t.Fatalf("%s: object %d waits for %s", name, n, wait)
+			}
+		}
+		if l.reserve(key{Name: "further"}, now) == 0 {
+			t.Errorf("%s: more than %d objects move in a second", name, tc.want)
+		}
+	}
+}
+
 // The test decides on two objects with the same limits. By these limits, only one of the two objects may leave the
 // cluster now.
 func TestAnObjectIsDecidedAgainIfAnotherTookItsPlace(t *testing.T) {
