@@ -31,6 +31,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -142,6 +143,9 @@ type Dispatcher struct {
 	opts       Options
 	fresh      *freshBindings
 	renderings *renderings
+	// wakes has an element for each running wakeWhere. After a restart, hundreds of links come up at once: lists of
+	// bindings for all of them at the same time would need much memory, and would end no sooner.
+	wakes chan struct{}
 
 	mu     sync.RWMutex
 	queues map[string]*queue
@@ -170,6 +174,7 @@ func New(opts Options) *Dispatcher {
 	return &Dispatcher{
 		opts: opts, fresh: &freshBindings{reader: opts.APIReader, clock: opts.Clock},
 		renderings: &renderings{denied: opts.DeniedMetadataPrefixes, key: opts.Key}, queues: map[string]*queue{},
+		wakes: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 	}
 }
 
@@ -279,6 +284,8 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 // wakeWhere queues the bindings for which match returns true. It queues them for the clusters in only, or for all their
 // clusters if only is empty.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
+	d.wakes <- struct{}{}
+	defer func() { <-d.wakes }()
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
 	if len(only) == 1 {
 		options = append(options, client.MatchingFields{scopes.TargetIndex: only[0]})

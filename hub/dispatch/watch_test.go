@@ -2,8 +2,11 @@ package dispatch
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +51,48 @@ func idleQueue() *queue {
 	return &queue{gate: newGate("eu", 8, clock.RealClock{}), copies: newCopies(clock.RealClock{})}
 }
 
+// dispatcherOf returns a dispatcher with this queue of the cluster eu.
+func dispatcherOf(c client.Client, q *queue) *Dispatcher {
+	d := New(Options{Client: c})
+	d.queues["eu"] = q
+	return d
+}
+
+// crowded is a client that counts the lists that run at the same time, until the test ends them.
+type crowded struct {
+	listed
+	running, all *atomic.Int32
+	end          chan struct{}
+}
+
+func (c crowded) List(_ context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	c.running.Add(1)
+	c.all.Add(1)
+	<-c.end
+	c.running.Add(-1)
+	return nil
+}
+
+// TestAFewWakesRunAtATime: after a restart, the links of all members come up at once.
+func TestAFewWakesRunAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowded{running: &atomic.Int32{}, all: &atomic.Int32{}, end: make(chan struct{})}
+		d := New(Options{Client: c})
+		for range 100 {
+			go d.WakeKind(t.Context(), schema.GroupKind{Kind: "Widget"}, "eu")
+		}
+		synctest.Wait()
+		if running := int(c.running.Load()); running != 2*runtime.GOMAXPROCS(0) {
+			t.Errorf("%d lists of bindings run at the same time, want %d", running, 2*runtime.GOMAXPROCS(0))
+		}
+		close(c.end)
+		synctest.Wait()
+		if all := c.all.Load(); all != 200 { // each wake lists the namespaced bindings and the others
+			t.Errorf("%d lists ended, want 200", all)
+		}
+	})
+}
+
 // woken returns the names of the bindings that f queues for the cluster eu. recorded are the bindings that the queue
 // has processed before.
 func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
@@ -56,7 +101,7 @@ func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatch
 	for _, name := range recorded {
 		q.copies.set(types.NamespacedName{Namespace: "ns", Name: name}, record{})
 	}
-	f(&Dispatcher{opts: Options{Client: listed{bindings: bindings}}, queues: map[string]*queue{"eu": q}})
+	f(dispatcherOf(listed{bindings: bindings}, q))
 	var names []string
 	for key := range q.gate.order.queued {
 		names = append(names, key.Name)
@@ -153,7 +198,7 @@ func TestInitialListsWaitBehindChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := idleQueue()
 			defer q.gate.ShutDown()
-			tc.wake(&Dispatcher{opts: Options{Client: listed{bindings: []hubv1.ResourceBinding{holds}}}, queues: map[string]*queue{"eu": q}})
+			tc.wake(dispatcherOf(listed{bindings: []hubv1.ResourceBinding{holds}}, q))
 			var got []int
 			for _, priority := range q.gate.order.queued {
 				got = append(got, priority)
