@@ -87,6 +87,7 @@ says hanse-member "" !hanse-agent
 says hanse-member tunnel-values.yaml "serviceAccountName: hanse-agent"
 says hanse-member tunnel-values.yaml "!hanse-token-a"
 says hanse-member tunnel-values.yaml 'token: "012"'
+says hanse-member tunnel-values.yaml 'value: "http://proxy.example.com:3128"'
 says hanse-member tunnel-values.yaml "--join-token-file=/etc/hanse/join/token"
 notes hanse-member "" "hansectl join NAME"
 notes hanse-member tunnel-values.yaml "deploy/hanse-agent"

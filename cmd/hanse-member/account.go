@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -38,6 +40,7 @@ const (
 func fromSecret(ctx context.Context, config *rest.Config, name string) (tls.Certificate, *rest.Config, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = askTimeout
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } // the API server is near
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return tls.Certificate{}, nil, fmt.Errorf("making the client for the key of the agent: %w", err)

@@ -103,8 +103,12 @@ func connect(ctx context.Context, config *rest.Config, s settings) error {
 	if err != nil {
 		return err
 	}
+	proxy, err := s.proxy()
+	if err != nil {
+		return err
+	}
 	connection := agent.New(agent.Options{
-		Name: s.name, Hub: s.hub, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
+		Name: s.name, Hub: s.hub, Proxy: proxy, HubKeys: strings.Split(s.hubKeys, ","), Certificate: certificate,
 		Server: server, Transport: transport, Join: join, Instance: rand.Text(), Logger: logger,
 	})
 	end, err := serveProbe(s.probes, connection.Ready)
@@ -114,6 +118,15 @@ func connect(ctx context.Context, config *rest.Config, s settings) error {
 	defer end()
 	connection.Run(ctx)
 	return nil
+}
+
+// proxy returns the proxy to the hub that the environment variables HTTPS_PROXY and NO_PROXY name, or nil.
+func (s settings) proxy() (*url.URL, error) {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: s.hub}})
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS_PROXY is %w: want http://HOST:PORT", errFlag) // the parser's text may have a password
+	}
+	return proxy, nil
 }
 
 // serveProbe answers /readyz at an address, until the returned function is called.
@@ -180,6 +193,9 @@ func (s settings) check() error {
 func apiServer(config *rest.Config) (*url.URL, http.RoundTripper, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true // answers pass as they are
+	if config.Proxy == nil {         // HTTPS_PROXY is for the hub only
+		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the address of the API server: %w", err)

@@ -58,6 +58,9 @@ func (l *lanes) allow(keys []string, arrived func()) {
 		l.logger.Info("Ended a lane, because its key was removed from the MemberCluster", "lane", o.lane, "key", o.key)
 		_ = o.client.Close()
 	}
+	if len(ended) > 0 {
+		go arrived() // the caller has locks that arrived takes, too; the link shall not wait for its next probe
+	}
 }
 
 func (l *lanes) allows(key string) bool {

@@ -52,6 +52,8 @@ type Options struct {
 	// present and the next one. The agent talks to no server with another key.
 	Hub     string
 	HubKeys []string
+	// Proxy is the HTTP proxy through which the agent connects to the hub, by CONNECT. nil: it connects directly.
+	Proxy *url.URL
 	// Certificate has the key of the agent.
 	Certificate tls.Certificate
 	// Server is the URL of the API server. Transport adds the credentials of the agent's account to each request.
@@ -158,16 +160,17 @@ func (a *Agent) connect(ctx context.Context, lane member.Lane) (net.Conn, error)
 func (a *Agent) dial(ctx context.Context, use func(net.Conn) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	dialer := tls.Dialer{
-		NetDialer: &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout, Count: 3}},
-		Config: &tls.Config{
-			MinVersion: tls.VersionTLS13, ServerName: a.options.Name + handshake.ServerSuffix, Certificates: []tls.Certificate{a.options.Certificate},
-			InsecureSkipVerify: true, // VerifyConnection compares the key instead of names, dates and authorities
-			VerifyConnection:   a.verifyHub,
-		},
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", a.options.Hub)
+	plain, err := a.reach(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	conn := tls.Client(plain, &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: a.options.Name + handshake.ServerSuffix, Certificates: []tls.Certificate{a.options.Certificate},
+		InsecureSkipVerify: true, // VerifyConnection compares the key instead of names, dates and authorities
+		VerifyConnection:   a.verifyHub,
+	})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
