@@ -87,7 +87,7 @@ func (p *parts) followPolicies() {
 
 	bundles := p.knowledge.changes.Bundles
 	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels|changes.Verbs, p.controllers.bundles.BundleChanged)
-	bundles.On(changes.Deleted|changes.Ending, p.controllers.scheduler.BundleChanged)
+	bundles.On(changes.Deleted|changes.Ending|changes.Verbs, p.controllers.scheduler.BundleChanged)
 	bundles.On(changes.All, p.controllers.policies.BundleChanged)
 
 	records := p.knowledge.changes.SetRollouts

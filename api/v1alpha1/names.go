@@ -145,8 +145,8 @@ const (
 	// missing if the user is not known.
 	ChangedByAnnotation = Prefix + "changed-by"
 
-	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to this revision, wave by
-	// wave. They keep the content of this revision until the hub object changes.
+	// RolloutUndoAnnotation on a hub object or a bundle has the number of a revision. All clusters return to this revision,
+	// wave by wave. They keep the content of this revision until the hub object, or the bundle, changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
 
 	// RolloutUndoAcknowledgeAnnotation on a CustomResourceDefinition of the hub lists API versions, separated by commas.

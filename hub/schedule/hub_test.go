@@ -109,7 +109,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 	feed.Bindings.On(changes.All, scheduler.BindingChanged)
 	feed.Placements.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending|changes.Verbs, scheduler.PlacementChanged)
 	feed.SetRollouts.On(changes.Added|changes.Deleted|changes.Spec, scheduler.SetRolloutChanged)
-	feed.Bundles.On(changes.Deleted|changes.Ending, scheduler.BundleChanged)
+	feed.Bundles.On(changes.Deleted|changes.Ending|changes.Verbs, scheduler.BundleChanged)
 	feed.OverridePolicies.On(changes.Added|changes.Deleted|changes.Spec|changes.Ending, scheduler.OverridePolicyChanged)
 	feed.Clusters.On(changes.All, scheduler.ClusterChanged)
 	feed.Namespaces.On(changes.Added|changes.Deleted|changes.Labels, scheduler.NamespaceChanged)

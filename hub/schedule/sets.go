@@ -61,7 +61,8 @@ func removalKey(of hubv1.BundleReference, id key) key {
 // bundleSets is what the leader knows of bundles beside their SetRollouts.
 type bundleSets struct {
 	mu sync.Mutex
-	// chosen has, by bundle and object, the clusters that the last decision on the object chose.
+	// chosen has, by bundle and object, the clusters that the last decision on the object chose. They are nil for an object
+	// that is in no revision in use: the decision then says nothing about a revision that may be in use later.
 	chosen map[hubv1.BundleReference]map[key]map[string]bool
 	// asked are the objects of each bundle whose removals package guard was asked to judge.
 	asked map[hubv1.BundleReference][]key
@@ -74,7 +75,7 @@ func (b *bundleSets) choose(of hubv1.BundleReference, id key, clusters map[strin
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, known := b.chosen[of][id]
-	if known && maps.Equal(before, clusters) {
+	if known && (before == nil) == (clusters == nil) && maps.Equal(before, clusters) {
 		return false
 	}
 	if b.chosen == nil {
@@ -254,18 +255,27 @@ func (s *Scheduler) chose(in decide.Input, p decide.Plan) {
 	default:
 		return
 	}
-	clusters := map[string]bool{}
-	for _, name := range p.Chosen {
-		clusters[name] = true
-	}
-	if p.Chosen == nil && p.Spec != nil {
-		for _, name := range p.Spec.Holders() {
+	var clusters map[string]bool
+	if !unused(in) {
+		clusters = map[string]bool{}
+		for _, name := range p.Chosen {
 			clusters[name] = true
+		}
+		if p.Chosen == nil && p.Spec != nil {
+			for _, name := range p.Spec.Holders() {
+				clusters[name] = true
+			}
 		}
 	}
 	if s.shared.sets.choose(of, in.Object.ID, clusters) {
 		s.wakeSet(of, 0)
 	}
+}
+
+// unused reports whether neither the newest list of its bundle nor a revision in use has the object. An undo may bring
+// the object back, and its decision is then made anew.
+func unused(in decide.Input) bool {
+	return in.Object.State == decide.Deleted || in.Set != nil && in.Set.Dropped && in.Set.Holds != nil && len(in.Set.Contents) == 0
 }
 
 // reported queues the step of a bundle after a change of the binding of one of its objects that may matter to the
@@ -382,6 +392,9 @@ func sameFor(a, b *decide.Set) bool {
 		return a == b
 	}
 	if a.Leads != b.Leads || a.Leads && !reflect.DeepEqual(a.Rollout, b.Rollout) {
+		return false
+	}
+	if a.Dropped != b.Dropped { // see unused
 		return false
 	}
 	return reflect.DeepEqual(a.Contents, b.Contents) && maps.Equal(a.Holds, b.Holds) && a.Rollout.Revision == b.Rollout.Revision && a.Rollout.Newest == b.Rollout.Newest

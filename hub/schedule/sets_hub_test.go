@@ -288,6 +288,49 @@ func TestAFailedWaveOfABundleReturnsAllItsObjects(t *testing.T) {
 	})
 }
 
+// undoes requests an undo of the bundle.
+func (s *setScene) undoes(value string) {
+	s.t.Helper()
+	before := s.bundle.DeepCopy()
+	s.bundle.Annotations = map[string]string{hubv1.RolloutUndoAnnotation: value}
+	if err := hubClient.Patch(s.t.Context(), s.bundle, client.MergeFrom(before)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestAnUndoReturnsTheWholeBundleUntilItsNextChange(t *testing.T) {
+	apiserver.Needed(t)
+	s := newSetScene(t, "setundo")
+	one, two, three := "a=1 b=1 c=1", "a=1 b=2 d=2", "a=1 b=3"
+	s.brings(map[string]string{"a": "1", "b": "1", "c": "1"})
+	s.rolls(hubv1.RolloutComplete, one, one, one)
+	first := s.record().Spec.Rollout.Revision
+	s.brings(map[string]string{"a": "1", "b": "2", "d": "2"})
+	s.rolls(hubv1.RolloutComplete, two, two, two)
+
+	s.undoes("99")
+	s.eventually("the undo to an unknown revision is refused", func() error {
+		if r := s.record().Spec.Rollout; !strings.Contains(r.Message, "cannot return to revision 99") {
+			return fmt.Errorf("the rollout is %+v", r)
+		}
+		return nil
+	})
+	s.undoes(fmt.Sprint(first))
+	for _, state := range s.rolls(hubv1.RolloutRolledBack, one, one, one) {
+		clusters := strings.Split(state, "|")
+		for i, later := range clusters[1:] { // a wave does not wait until removed objects have left
+			if strings.Contains(later, "b=1") && !strings.HasPrefix(clusters[i], one) {
+				t.Errorf("a later wave returned first: %q", state)
+			}
+		}
+	}
+	if r := s.record().Spec.Rollout; r.Revision != first || r.Newest == first || r.Failed != 0 {
+		t.Errorf("the rollout is %+v", r)
+	}
+	s.brings(map[string]string{"a": "1", "b": "3"})
+	s.rolls(hubv1.RolloutComplete, three, three, three)
+}
+
 // An upgrade of the hub finds objects of a bundle that have followed rollouts of their own.
 func TestTheHubAdoptsWhatTheClustersOfABundleHold(t *testing.T) {
 	apiserver.Needed(t)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,24 +140,91 @@ func (r *setRun) gather(ctx context.Context) (ready bool, err error) {
 	if err := r.objects(ctx); err != nil {
 		return false, err
 	}
+	if err := r.undo(ctx); err != nil { // its objects may have no decision yet
+		return false, err
+	}
 	return true, r.newestRules(ctx)
+}
+
+// undo reads the revision to which a user wants to return the bundle. If a part of it is lost, or an object of it cannot
+// be stored again, the bundle must not return to it.
+func (r *setRun) undo(ctx context.Context) error {
+	r.in.Undo = r.bundle.GetAnnotations()[hubv1.RolloutUndoAnnotation]
+	earlier := decide.UndoOfSet(r.in.Spec, r.in.Undo)
+	if earlier == nil {
+		return nil
+	}
+	lists := map[string]decide.SetList{}
+	for _, digest := range []string{earlier.List, earlier.Policies} {
+		if digest == "" {
+			continue
+		}
+		list, err := r.s.opts.Rollouts.Sets.SetList(ctx, digest)
+		if err == nil && digest == earlier.List {
+			err = r.complete(ctx, list)
+		}
+		if errors.Is(err, decide.ErrRevisionMissing) {
+			r.in.UndoBlocked = fmt.Sprintf("cannot return to revision %d, whose Secret is gone: see hansectl rollout history", earlier.Number)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading revision %d of %s: %w", earlier.Number, r.of, err)
+		}
+		lists[digest] = list
+	}
+	if why := r.unrestorable(lists[earlier.List]); why != "" {
+		r.in.UndoBlocked = fmt.Sprintf("%s: cannot return to revision %d: %s", hubv1.ReasonUndoBlocked, earlier.Number, why)
+		return nil
+	}
+	maps.Copy(r.in.Lists, lists)
+	return nil
+}
+
+// unrestorable says why an object of a list cannot be stored again for the bundle. It is empty if all objects can.
+func (r *setRun) unrestorable(list decide.SetList) string {
+	stored := map[key]bool{}
+	for _, id := range r.s.opts.Templates.StoredOf(r.of) {
+		stored[id] = true
+	}
+	for _, id := range list.Objects() {
+		if stored[id] {
+			continue
+		}
+		if other, found := r.s.opts.Templates.Get(id); found && other.GetDeletionTimestamp() == nil {
+			return fmt.Sprintf("%s does not belong to %s any more", id, r.of)
+		}
+		if c := meta.FindStatusCondition(r.bundle.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
+			return fmt.Sprintf("%s is stored again only when the newest generation of %s can be stored: %s", id, r.of, c.Reason)
+		}
+	}
+	return ""
+}
+
+// complete returns decide.ErrRevisionMissing if an object of a list is not stored.
+func (r *setRun) complete(ctx context.Context, list decide.SetList) error {
+	for _, part := range list {
+		if _, err := r.s.opts.Rollouts.Sets.SetPart(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // objects reads the bindings of the objects of the bundle.
 func (r *setRun) objects(ctx context.Context) error {
-	ids := map[key]bool{}
+	ids := map[key]bool{} // true for the objects of the newest list and of revisions in use
+	for _, id := range r.s.opts.Templates.StoredOf(r.of) {
+		ids[id] = false
+	}
 	for _, list := range r.in.Lists {
 		for id := range list {
 			ids[id] = true
 		}
 	}
-	for _, id := range r.s.opts.Templates.StoredOf(r.of) {
-		ids[id] = true
-	}
-	for id := range ids {
+	for id, used := range ids {
 		o := decide.SetObject{Removals: r.s.shared.removals.of(removalKey(r.of, id))}
 		var decided bool
-		if o.Chosen, decided = r.s.shared.sets.chosenFor(r.of, id); !decided {
+		if o.Chosen, decided = r.s.shared.sets.chosenFor(r.of, id); !decided || used && o.Chosen == nil {
 			return errNotDecided
 		}
 		b := hubv1.NewBinding(id.BindingKey())

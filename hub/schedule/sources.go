@@ -119,9 +119,16 @@ func (s *Scheduler) OverridePolicyChanged(ctx context.Context, c changes.Overrid
 }
 
 // BundleChanged is called for a bundle whose deletion began, and for a deleted bundle. It queues the objects of the
-// bundle. The removals of objects that the bundle no longer contained are then not held any more.
+// bundle. The removals of objects that the bundle no longer contained are then not held any more. It is also called
+// when a user requests an undo, and then queues the step of the bundle.
 func (s *Scheduler) BundleChanged(_ context.Context, c changes.Bundle) {
 	of := hubv1.ReferenceTo(cmp.Or(c.After, c.Before))
+	if c.Parts&changes.Verbs != 0 {
+		s.wakeSet(of, 0)
+	}
+	if c.Parts != 0 && c.Parts&(changes.Deleted|changes.Ending) == 0 {
+		return
+	}
 	s.wakeBehind(func() []key { return s.opts.Templates.StoredOf(of) })
 }
 

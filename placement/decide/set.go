@@ -307,6 +307,6 @@ func removalOf(id hubv1.ObjectIdentity, deletion hubv1.DeletionPolicy) hubv1.Rem
 func nameOfSet(winner hubv1.PlacementObject, of hubv1.BundleReference) rollout.Names {
 	names := rollout.NamesOf(winner)
 	names.Bundle, names.Object = of.String(), fmt.Sprintf("%s %s", of.Kind, of.Name)
-	names.ObjectNamespace = of.Namespace
+	names.ObjectNamespace, names.Whole = of.Namespace, true
 	return names
 }

@@ -1,12 +1,14 @@
 package decide
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -15,7 +17,15 @@ import (
 // TestEachClusterEndsOnOneListOfTheBundle changes a bundle, its clusters and their health at random. Decisions are made
 // in any order, and the hub may stop after each write. At the end, each cluster has exactly the objects of the revision
 // that the SetRollout names for it.
+//
+// It makes fewer cases than other properties, because each takes some 70 ms. make test-long makes many.
 func TestEachClusterEndsOnOneListOfTheBundle(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		if err := flag.Set("rapid.checks", "25"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = flag.Set("rapid.checks", checks.DefValue) }()
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleetOfSet(t, rapid.SampledFrom([]hubv1.RolloutFailure{hubv1.FailureRollback, hubv1.FailurePause}).Draw(t, "onFailure"))
 		if rapid.Bool().Draw(t, "adopted") { // the objects have followed rollouts of their own before
@@ -57,9 +67,16 @@ func drawContent(t *rapid.T) map[string]string {
 
 // disturbs changes one thing.
 func (f *fleetOfSet) disturbs(t *rapid.T) {
-	switch rapid.IntRange(0, 4).Draw(t, "what") {
+	switch rapid.IntRange(0, 6).Draw(t, "what") {
 	case 0:
 		f.permits()
+	case 3:
+		f.holds(t)
+	case 4:
+		if revisions := f.spec.Revisions; len(revisions) > 0 {
+			f.undoes(rapid.SampledFrom(revisions).Draw(t, "undo").Number)
+			return // the content stays
+		}
 	case 1:
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "cluster")
 		f.broken[fmt.Sprintf("%s Deployment/m %s", name, rapid.SampledFrom([]string{"2", "3"}).Draw(t, "broken"))] = true
@@ -69,6 +86,17 @@ func (f *fleetOfSet) disturbs(t *rapid.T) {
 		}
 	}
 	f.brings(drawContent(t))
+}
+
+// holds makes package guard hold the removals of one object, until a user confirms them.
+func (f *fleetOfSet) holds(t *rapid.T) {
+	if objects := f.objects(); len(objects) > 0 {
+		id := rapid.SampledFrom(objects).Draw(t, "held")
+		f.verdicts[id] = map[string]Verdict{}
+		for name := range f.has {
+			f.verdicts[id][name] = Verdict{Reason: hubv1.ReasonNotInRevision, HeldSince: &metav1.Time{Time: f.now}}
+		}
+	}
 }
 
 // stumbles makes decisions and steps in a random order, and leaves some out.

@@ -47,6 +47,8 @@ type fleetOfSet struct {
 	broken     map[string]bool
 	generation int64
 	now        time.Time
+	undo       string // the annotation hanse.dev/rollout-undo of the operator
+	overrides  []hubv1.OverridePolicyObject
 }
 
 var kueue = hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "kueue"}
@@ -131,7 +133,7 @@ func (f *fleetOfSet) objects() []hubv1.ObjectIdentity {
 
 func (f *fleetOfSet) input(id hubv1.ObjectIdentity) Input {
 	in := Input{
-		Object: Object{ID: id, Template: f.latest[id]}, Now: f.now, Facts: Facts{Placements: []hubv1.PlacementObject{f.policy}, Clusters: f.clusters},
+		Object: Object{ID: id, Template: f.latest[id]}, Now: f.now, Facts: Facts{Placements: []hubv1.PlacementObject{f.policy}, Clusters: f.clusters, Overrides: f.overrides},
 		Staging: &Staging{Key: f.key, Peers: func(Owner) rollout.Peers { return rollout.NewPeers(nil) }},
 	}
 	if b := f.bindings[id]; b != nil {
@@ -171,7 +173,10 @@ func (f *fleetOfSet) part(digest string) (*unstructured.Unstructured, error) {
 func (f *fleetOfSet) decide(id hubv1.ObjectIdentity) (wrote bool) {
 	in := f.input(id)
 	p := Decide(in)
-	f.chosen[id] = map[string]bool{}
+	f.chosen[id] = nil
+	if in.Object.State == Exists && (in.Set == nil || !in.Set.Dropped || len(in.Set.Contents) > 0) {
+		f.chosen[id] = map[string]bool{}
+	}
 	for _, name := range p.Chosen {
 		f.chosen[id][name] = true
 	}
@@ -212,7 +217,7 @@ func (f *fleetOfSet) decide(id hubv1.ObjectIdentity) (wrote bool) {
 // step makes one step of the operator.
 func (f *fleetOfSet) step() (wrote bool) {
 	in := SetInput{
-		Spec: f.spec, Lists: f.lists, Placement: f.policy, Clusters: f.clusters, Objects: map[hubv1.ObjectIdentity]SetObject{}, Now: f.now, Peers: rollout.NewPeers(nil),
+		Spec: f.spec, Lists: f.lists, Placement: f.policy, Clusters: f.clusters, Objects: map[hubv1.ObjectIdentity]SetObject{}, Now: f.now, Peers: rollout.NewPeers(nil), Undo: f.undo,
 		Digests: func(_ hubv1.ObjectIdentity, part string) ([]string, error) {
 			u, err := f.part(part)
 			if err != nil {
@@ -223,7 +228,7 @@ func (f *fleetOfSet) step() (wrote bool) {
 	}
 	rules := SetList{}
 	for id := range f.lists[f.spec.Newest.List] {
-		of, err := RulesOf(hubv1.SelectableObject{ObjectIdentity: id}, nil, &f.policy.Spec.PlacementSpec)
+		of, err := RulesOf(hubv1.SelectableObject{ObjectIdentity: id}, f.overrides, &f.policy.Spec.PlacementSpec)
 		if err != nil {
 			f.t.Fatalf("%v", err)
 		}
@@ -232,6 +237,9 @@ func (f *fleetOfSet) step() (wrote bool) {
 	}
 	in.Policies = f.keep(rules)
 	for _, id := range f.objects() {
+		if f.chosen[id] == nil && f.uses(id) {
+			return false // as errNotDecided of hub/schedule
+		}
 		o := SetObject{Chosen: f.chosen[id], Removals: f.verdicts[id]}
 		if b := f.bindings[id]; b != nil {
 			o.Binding = b
@@ -248,7 +256,23 @@ func (f *fleetOfSet) step() (wrote bool) {
 	f.removals = p.Removals
 	wrote = !cmp.Equal(f.spec, p.Spec)
 	f.spec = p.Spec
+	f.restores()
 	return wrote
+}
+
+// restores stores the objects again that only revisions in use have, as hub/bundles does.
+func (f *fleetOfSet) restores() {
+	for _, n := range slices.Backward(SetInUse(f.spec)) {
+		for id, part := range f.lists[f.spec.Revision(n).List] {
+			if f.latest[id] == nil {
+				u := f.parts[part].DeepCopy()
+				u.SetUID("u")
+				u.SetGeneration(f.generation)
+				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: kueue}.Annotation()})
+				f.latest[id] = u
+			}
+		}
+	}
 }
 
 func (f *fleetOfSet) adopt(in SetInput, rules SetList) bool {

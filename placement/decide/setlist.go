@@ -22,6 +22,9 @@ const ContentKey = "content"
 // SetListSecret returns the name of the Secret that stores the list with this digest.
 func SetListSecret(digest string) string { return "set-list-" + digest }
 
+// SetPartSecret returns the name of the Secret that stores the object, or the override rules, with this digest.
+func SetPartSecret(digest string) string { return "set-part-" + digest }
+
 // setEntry is an entry of a stored SetList.
 type setEntry struct {
 	Group     string `json:"group,omitempty"`

@@ -27,8 +27,11 @@ type SetInput struct {
 	Objects map[hubv1.ObjectIdentity]SetObject
 	// Digests returns the digests by which the binding of an object may name a stored content of the object.
 	Digests func(id hubv1.ObjectIdentity, part string) ([]string, error)
-	Peers   rollout.Peers
-	Now     time.Time
+	// Undo is the value of the bundle's annotation hanse.dev/rollout-undo. If it requests another revision, Lists has the
+	// list of this revision too, or UndoBlocked says why the bundle must not return to it.
+	Undo, UndoBlocked string
+	Peers             rollout.Peers
+	Now               time.Time
 }
 
 // SetObject is an object of a bundle.
@@ -59,6 +62,16 @@ type SetPlan struct {
 	Removals map[hubv1.ObjectIdentity][]Removal
 	Progress rollout.Progress
 	Again    time.Duration
+}
+
+// UndoOfSet returns the revision to which a user wants to return a bundle. undo is the value of the bundle's annotation
+// hanse.dev/rollout-undo. It returns nil if no undo is requested, or if the rollout has already returned to it.
+func UndoOfSet(spec *hubv1.SetRolloutSpec, undo string) *hubv1.SetRevision {
+	number, ok := rollout.UndoNumber(undo)
+	if !ok || spec.Rollout == nil || undo == spec.Rollout.Undone {
+		return nil
+	}
+	return spec.Revision(number)
 }
 
 // SetInUse returns the numbers of the revisions of a bundle that clusters hold or return to, sorted.
@@ -102,6 +115,7 @@ func SetStep(in SetInput) (SetPlan, error) {
 		r := rollout.Step(rollout.Input{
 			Names: nameOfSet(in.Placement, in.Spec.Bundle), Policy: in.Placement.PlacementSpec().Rollout, Before: in.Spec.Rollout,
 			Revisions: toObjectRevisions(in.Spec.Revisions), Live: live, Targets: targets, Verbs: rollout.VerbsOf(in.Placement), Peers: in.Peers, Now: now.Time,
+			Undo: in.Undo, UndoBlocked: in.UndoBlocked,
 		})
 		if s.holdsMore(r, targets) {
 			continue // a cluster that would lose too many copies keeps its revision
@@ -350,22 +364,29 @@ func (s *setStep) next(r rollout.Result, targets []rollout.Target, now metav1.Ti
 // definitions returns the revision whose definitions a cluster keeps, because they are newer than those of its
 // revision. It returns 0 if there is no such revision. The spec keeps this revision.
 func (s *setStep) definitions(spec *hubv1.SetRolloutSpec, before hubv1.SetCluster, holds int64) int64 {
-	newest := s.Spec.Revision(max(before.Definitions, before.Revision))
-	if newest == nil {
+	newest := s.Spec.Revision(before.Definitions)
+	if held := s.Spec.Revision(before.Revision); newest == nil || held != nil && listNumber(held) > listNumber(newest) {
+		newest = held
+	}
+	next := spec.Revision(holds)
+	if newest == nil || next == nil || next.List == newest.List {
 		return 0
 	}
 	for i := range spec.Revisions {
 		if r := &spec.Revisions[i]; r.List == newest.List && r.Policies == newest.Policies {
-			if r.Number <= holds {
+			if listNumber(r) <= listNumber(next) {
 				return 0
 			}
 			return r.Number
 		}
 	}
-	if newest.Number <= holds {
+	if listNumber(newest) <= listNumber(next) {
 		return 0
 	}
 	spec.Revisions = append(spec.Revisions, *newest)
 	slices.SortFunc(spec.Revisions, func(a, b hubv1.SetRevision) int { return cmp.Compare(a.Number, b.Number) })
 	return newest.Number
 }
+
+// listNumber orders the lists of revisions by age. A revision with the list of an earlier one is as old as that one.
+func listNumber(r *hubv1.SetRevision) int64 { return cmp.Or(r.ListOf, r.Number) }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,22 @@ func (v *SetView) rules(id hubv1.ObjectIdentity, r *hubv1.SetRevision) string {
 	return ""
 }
 
+// HeldParts returns the contents of an object that clusters shall hold, without duplicates. Clusters hold
+// CustomResourceDefinitions of a later revision after a rollback. lists has the lists of the revisions in use.
+func HeldParts(spec *hubv1.SetRolloutSpec, lists map[string]SetList, id hubv1.ObjectIdentity) []string {
+	v, parts := &SetView{spec: spec, lists: lists}, map[string]bool{}
+	for _, c := range spec.Clusters {
+		holds := c.Revision
+		if NoRollback(id) && v.has(c.Definitions, id) {
+			holds = c.Definitions
+		}
+		if v.has(holds, id) {
+			parts[lists[spec.Revision(holds).List][id]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(parts))
+}
+
 // has reports whether a revision has the object.
 func (v *SetView) has(revision int64, id hubv1.ObjectIdentity) bool {
 	r := v.spec.Revision(revision)
@@ -116,6 +133,16 @@ func (v *SetView) leader() hubv1.ObjectIdentity {
 		}
 	}
 	return cmp.Or(had, first)
+}
+
+// BindingOfSet returns the state of a SetRollout in the form of a binding: its revisions, its rollout, and the revision of
+// each cluster.
+func BindingOfSet(spec *hubv1.SetRolloutSpec) *hubv1.BindingSpec {
+	out := &hubv1.BindingSpec{PlacementRef: spec.PlacementRef, Revisions: toObjectRevisions(spec.Revisions), Rollout: spec.Rollout}
+	for _, c := range spec.Clusters {
+		out.Clusters = append(out.Clusters, hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent, Revision: c.Revision, RevisionTime: c.Since})
+	}
+	return out
 }
 
 func toObjectRevisions(in []hubv1.SetRevision) []hubv1.ObjectRevision {

@@ -86,6 +86,8 @@ func TestAFailedRevisionOfABundleIsCorrectedInItsBundle(t *testing.T) {
 	s.in.Names.Bundle = "Bundle shop/parts"
 	s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want("Failed canary: a=2 b=1 c=1 d=1 e=1")
 	s.says("a failed: Degraded: the report of a; change its Bundle shop/parts, or hansectl rollout promote web --full --reason TEXT -n shop")
+	s.in.Names.Object, s.in.Names.ObjectNamespace, s.in.Names.Whole = "bundle parts", "shop", true
+	s.step().says("a failed: Degraded: the report of a; change Bundle shop/parts, or use hansectl rollout undo bundle parts -n shop, or hansectl rollout promote web --full --reason TEXT -n shop")
 }
 
 func TestAWaveNamesTheClustersThatItWaitsFor(t *testing.T) {

@@ -93,7 +93,10 @@ func (n Names) undo(object string) string {
 func (s *step) waysOn() string {
 	n := s.in.Names
 	change := "change the object, or use " + command("undo", n.Object, n.ObjectNamespace)
-	if n.Bundle != "" { // only its bundle returns it to an earlier content
+	switch {
+	case n.Whole:
+		change = "change " + n.Bundle + ", or use " + command("undo", n.Object, n.ObjectNamespace)
+	case n.Bundle != "": // only its bundle returns it to an earlier content
 		change = "change its " + n.Bundle
 	}
 	return fmt.Sprintf("%s, or %s", change, n.verb("promote", `--full --reason TEXT`))

@@ -72,6 +72,8 @@ type Names struct {
 	PlacementNamespace, ObjectNamespace string
 	// Bundle is the bundle or operator that contains the object, such as "bundle shop/web". It is empty for other objects.
 	Bundle string
+	// Whole is true if the names are those of a bundle that is rolled out as a whole. Object then names the bundle, too.
+	Whole bool
 }
 
 // NamesOf returns the names of a placement. The names of the object are empty.

@@ -2,8 +2,8 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,15 +75,20 @@ func newRolloutUndo(h *hub) *cobra.Command {
 		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on
 the object. Without --to-revision, it is the last revision that passed on all clusters, except the current one.
 
-A bundle and its objects are refused: return to the earlier content of the bundle. The object on the hub keeps its
-newest spec. The next change of the object ends the undo, and so does the removal of
-the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.
+The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of the
+annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.
+
+For a bundle or operator, and for each of its objects, the annotation is set on the bundle: the whole bundle returns.
+Clusters keep its CustomResourceDefinitions, which only go forward.
 
 A CustomResourceDefinition does not return to a revision that lacks a version at which clusters store objects, unless
 --acknowledge names this version. A cluster that still stores objects at this version then keeps its definition, and its
 row has the reason StoredVersionKept.`,
 		Example: `  # Return to the last revision that passed on all clusters
   hansectl rollout undo deployment web -n shop
+
+  # Return a whole operator
+  hansectl rollout undo federatedoperator gears
 
   # Return to a revision of hansectl rollout history
   hansectl rollout undo deployment web -n shop --to-revision 5
@@ -117,6 +122,13 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	if len(acknowledged) > 0 && !decide.NoRollback(id) {
 		return fmt.Errorf("%s is no CustomResourceDefinition: leave out --acknowledge", id)
 	}
+	set, err := h.readSet(ctx, c, id)
+	if err != nil && !errors.Is(err, errNoSet) {
+		return err
+	}
+	if set != nil {
+		return h.undoSet(ctx, c, set, to, acknowledged)
+	}
 	if err := h.undoneInBundle(ctx, c, id); err != nil {
 		return err
 	}
@@ -135,12 +147,17 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	if stored := view.StoredVersions(found.binding); stored != "" {
 		h.warn(fmt.Sprintf("warning: the hub refuses a revision that lacks a version at which clusters store objects (UndoBlocked), unless --acknowledge names the version: %s\n", stored))
 	}
+	return h.undo(ctx, c, id, found.object, spec, revision, acknowledged)
+}
+
+// undo sets the annotation of an object, or of a bundle, with which its clusters return to a revision.
+func (h *hub) undo(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, object client.Object, spec *hubv1.BindingSpec, revision int64, acknowledged []string) error {
 	named := strings.ToLower(id.Kind) + "/" + id.Name
 	if rollout.Undone(spec, revision) {
 		printLine(h.streams.Out, named, "the clusters get revision %d already", revision)
 		return nil
 	}
-	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now(), acknowledged...)); err != nil {
+	if err := annotate(ctx, c, object, rollout.Undo(revision, time.Now(), acknowledged...)); err != nil {
 		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
 	}
 	how := "wave by wave, without soak and approvals: the revision has passed on all clusters before"
@@ -154,8 +171,30 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64, ackn
 	return nil
 }
 
-// undoneInBundle returns an error if the object is a bundle or belongs to a bundle, because the hub stores no revisions
-// of these. For an operator, the error also says which versions of its kinds the earlier chart must define.
+// undoSet returns the clusters to an earlier revision of a bundle.
+func (h *hub) undoSet(ctx context.Context, c client.Client, s *setOf, to int64, acknowledged []string) error {
+	switch {
+	case len(acknowledged) > 0:
+		return fmt.Errorf("%s: clusters keep the CustomResourceDefinitions of a bundle, which only go forward: leave out --acknowledge", s.of)
+	case s.in.Spec == nil:
+		return fmt.Errorf("%s: you may not read its SetRollout, which has the revisions", s.of)
+	case s.in.Bundle == nil || s.in.Bundle.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is deleted: there is nothing to return to", s.of)
+	}
+	spec := decide.BindingOfSet(s.in.Spec)
+	revision, err := rollout.UndoTo(spec, to)
+	if err != nil {
+		return fmt.Errorf("returning %s to an earlier revision: %w", s.of, err)
+	}
+	if s.asked != "" {
+		h.warn(fmt.Sprintf("warning: %s changes with %s: the whole bundle returns\n", s.asked, s.of))
+	}
+	return h.undo(ctx, c, s.of.Identity(), s.in.Bundle, spec, revision, nil)
+}
+
+// undoneInBundle returns an error if the object is a bundle or belongs to a bundle that is not rolled out as a whole,
+// because the hub then stores no revisions of the bundle. For an operator, the error also says which versions of its
+// kinds the earlier chart must define.
 func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {
@@ -166,7 +205,7 @@ func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.Obje
 	case binding != nil && binding.BindingSpec().ObjectRef.Bundle != nil:
 		of = *binding.BindingSpec().ObjectRef.Bundle
 		err = notOnHub(id, binding, "return to the earlier content of %s, and the change goes through the waves")
-	case id.Group != hubv1.GroupVersion.Group || !slices.Contains([]string{hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, id.Kind):
+	case !isBundle(id):
 		return nil
 	default:
 		err = fmt.Errorf("%s has no revisions: return to its earlier content, and the change goes through the waves", id)

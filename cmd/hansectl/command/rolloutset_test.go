@@ -128,3 +128,28 @@ func TestStatusAndProblemsSayThatABundleWaits(t *testing.T) {
 	_, err = hansectl(t, "wait", "cm/settings", "-n", "shop", "--for", "applied", "--timeout", "1ns")
 	refused(t, err, "cn-sha-1 has revision 2 of the bundle, the newest is 3")
 }
+
+func TestAnUndoOfAnObjectOfABundleReturnsTheWholeBundle(t *testing.T) {
+	o, record, binding := rollingOperator(t)
+	for _, of := range [][]string{{"cm/settings", "-n", "shop"}, {"federatedoperator", "gears"}} {
+		out, err := hansectl(t, append([]string{"rollout", "undo"}, of...)...)
+		must(t, err)
+		wants(t, out, "federatedoperator/gears", "returns to revision 2, wave by wave, without soak and approvals", "the hub object still has revision 3: correct it in Git")
+		if got := annotation(t, o, hubv1.RolloutUndoAnnotation); !strings.HasPrefix(got, "2@20") {
+			t.Errorf("the annotation is %q, want 2 and a time", got)
+		}
+		must(t, annotate(t.Context(), onHub, o, func(a map[string]string) { delete(a, hubv1.RolloutUndoAnnotation) }))
+	}
+	_, err := hansectl(t, "rollout", "undo", "federatedoperator", "gears", "--to-revision", "1")
+	refused(t, err, "revision 1 is gone: the hub stores revisions 2 and 3 (current)")
+	out, err := hansectl(t, "rollout", "undo", "federatedoperator", "gears", "--to-revision", "3")
+	must(t, err)
+	wants(t, out, "the clusters get revision 3 already")
+
+	must(t, onHub.Delete(t.Context(), record))
+	_, err = hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop")
+	refused(t, err, "ConfigMap shop/settings is an object of FederatedOperator gears", "return to the earlier content of FederatedOperator gears")
+	if got := annotation(t, binding, hubv1.RolloutUndoAnnotation); got != "" {
+		t.Errorf("the annotation is %q", got)
+	}
+}

@@ -45,7 +45,7 @@ func TestWhoSteersARolloutNeedsTheVerb(t *testing.T) {
 	admin := installed(t)
 	ctx := t.Context()
 	writes := []rbacv1.PolicyRule{
-		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"placements", "clusterplacements"}, Verbs: []string{"get", "create", "patch"}},
+		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"placements", "clusterplacements", "bundles", "federatedoperators"}, Verbs: []string{"get", "create", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
 	}
 	grant(t, admin, "protect-author", anAuthor, writes...)
@@ -59,8 +59,16 @@ func TestWhoSteersARolloutNeedsTheVerb(t *testing.T) {
 	must(t, author.Create(ctx, p))
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "steered"}}
 	must(t, author.Create(ctx, cm))
+	bundle := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "steered"}}
+	operator := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "steered"}}
+	bundle.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)}}
+	operator.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"steered"}}`)}}
+	must(t, author.Create(ctx, bundle))
+	must(t, author.Create(ctx, operator))
 	t.Cleanup(func() {
-		_, _ = admin.Delete(context.WithoutCancel(ctx), p), admin.Delete(context.WithoutCancel(ctx), cm)
+		for _, o := range []client.Object{p, cm, bundle, operator} {
+			_ = admin.Delete(context.WithoutCancel(ctx), o)
+		}
 	})
 	eventually(t, func() error { // the API server reads its policies by watches
 		if err := author.Patch(ctx, p.DeepCopy(), annotated(hubv1.RolloutPauseAnnotation, `"true"`), client.DryRunAll); !apierrors.IsForbidden(err) {
@@ -78,6 +86,14 @@ func TestWhoSteersARolloutNeedsTheVerb(t *testing.T) {
 			"author needs the right to the verb rollout-undo on placements.hanse.dev in namespace default")
 		refused(t, author.Patch(ctx, cm.DeepCopy(), annotated(hubv1.RolloutUndoAcknowledgeAnnotation, `"v1"`)),
 			"author needs the right to the verb rollout-undo on placements.hanse.dev in namespace default")
+	})
+	t.Run("an author cannot undo a bundle or an operator", func(t *testing.T) {
+		refused(t, author.Patch(ctx, bundle.DeepCopy(), annotated(hubv1.RolloutUndoAnnotation, `"6"`)),
+			"author needs the right to the verb rollout-undo on placements.hanse.dev in namespace default")
+		refused(t, author.Patch(ctx, operator.DeepCopy(), annotated(hubv1.RolloutUndoAnnotation, `"6"`)),
+			"author needs the right to the verb rollout-undo on clusterplacements.hanse.dev")
+		must(t, author.Patch(ctx, bundle.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`))))
+		must(t, editor.Patch(ctx, bundle.DeepCopy(), annotated(hubv1.RolloutUndoAnnotation, `"6"`)))
 	})
 	t.Run("nor can an author create what has such an annotation", func(t *testing.T) {
 		forged := p.DeepCopy()

@@ -43,7 +43,7 @@ const (
 	// Region means that the region of a cluster has changed.
 	Region
 	// Verbs means that a user has paused or resumed the rollouts of a placement, or that the hub has recorded other
-	// requests of users in its status. For a bundle, it means that a user has requested new generated values.
+	// requests of users in its status. For a bundle, it means that a user has requested new generated values, or an undo.
 	Verbs
 )
 
@@ -63,8 +63,10 @@ func comparePlacements(before, after hubv1.PlacementObject) Parts {
 }
 
 func compareBundles(before, after hubv1.BundleObject) Parts {
-	regenerates := before.GetAnnotations()[hubv1.RegenerateValuesAnnotation] != after.GetAnnotations()[hubv1.RegenerateValuesAnnotation]
-	return compareMeta(before, after) | when(regenerates, Verbs)
+	requests := func(b hubv1.BundleObject) [2]string {
+		return [2]string{b.GetAnnotations()[hubv1.RegenerateValuesAnnotation], b.GetAnnotations()[hubv1.RolloutUndoAnnotation]}
+	}
+	return compareMeta(before, after) | when(requests(before) != requests(after), Verbs)
 }
 
 // requests returns the requests of users that the status of a placement records.
