@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/operator"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // Operators is the output of the command operators for all operators.
@@ -317,6 +318,12 @@ type OperatorOnClusters struct {
 	Conditions []metav1.Condition `json:"conditions"`
 	// OnClusters are the clusters on which the operator is placed, sorted by name.
 	OnClusters []OperatorOnCluster `json:"onClusters"`
+	// Rollout is the rollout of the operator as a whole. It is absent if the operator is not rolled out as a whole. Change is
+	// what the newest revision adds, changes and removes. It is absent if the user may not read the lists of objects.
+	Rollout *BundleRollout `json:"rollout,omitempty"`
+	Change  *SetChange     `json:"change,omitempty"`
+	// Undecided says why Rollout is not about the newest content of the operator.
+	Undecided string `json:"undecided,omitempty"`
 }
 
 // behind returns the names of the clusters that are behind.
@@ -352,6 +359,8 @@ type OperatorOnCluster struct {
 	Resources int `json:"resources"`
 	// WaitsFor names the objects for which the operator waits. It is empty if the operator is ready.
 	WaitsFor string `json:"waitsFor,omitempty"`
+	// Set is the revision of the operator on the cluster. It is absent if the operator is not rolled out as a whole.
+	Set *SetOnCluster `json:"set,omitempty"`
 }
 
 // cell describes the operator on the cluster in a few words.
@@ -390,6 +399,7 @@ type OperatorObjects struct {
 	copies    map[string]*OperatorOnCluster
 	versions  map[string]sets.Set[string] // versions of the copies, by cluster
 	resources map[string]int
+	set       *SetInput // nil if the operator is not rolled out as a whole
 }
 
 // NewOperatorObjects returns an OperatorObjects that has no bindings yet. observed reports whether the hub observes a
@@ -466,6 +476,12 @@ func (s *OperatorObjects) AddUnplaced(id hubv1.ObjectIdentity) {
 	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id})
 }
 
+// AddSet adds the rollout of the operator as a whole. lists has the lists of its revisions, or is nil if they cannot be
+// read.
+func (s *OperatorObjects) AddSet(spec *hubv1.SetRolloutSpec, lists map[string]decide.SetList) {
+	s.set = &SetInput{Spec: spec, Lists: lists, Bundle: s.operator, Bindings: s.Bindings()}
+}
+
 // OnClusters returns the operator with its clusters.
 func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	out := OperatorOnClusters{
@@ -475,7 +491,14 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 		c := *s.copies[at.Name]
 		c.Cluster, c.Ready, c.WaitsFor, c.Resources = at.Name, at.WaitsFor == "", at.WaitsFor, s.resources[at.Name]
 		c.Version = strings.Join(sets.List(s.versions[at.Name]), ",")
+		if s.set != nil {
+			c.Set = setOnCluster(*s.set, c.Cluster, c.Away)
+		}
 		out.OnClusters = append(out.OnClusters, c)
+	}
+	if s.set != nil {
+		out.Rollout, out.Change = RolloutOfBundle(s.set.Spec.Bundle, s.set.Spec, nil), changeOfSet(*s.set)
+		out.Undecided = s.set.waitsForHub()
 	}
 	return out
 }
@@ -528,15 +551,30 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		fmt.Fprintln(w, "No cluster: no ClusterPlacement has placed a workload or a definition of the operator")
 		return
 	}
+	if o.Rollout != nil {
+		line(w, "Rollout", inShort(&o.Rollout.BindingRollout)+", for "+age(o.Rollout.Since, now))
+		line(w, "Waits", o.Undecided)
+	}
+	if o.Change != nil {
+		o.Change.write(w)
+	}
+	header := []string{"CLUSTER", "VERSION"}
+	if o.Rollout != nil {
+		header = append(header, "REVISION", "PHASE", "MISSING")
+	}
 	var rows [][]string
 	for _, c := range o.OnClusters {
 		ready := string(metav1.ConditionFalse)
 		if c.Ready {
 			ready = string(metav1.ConditionTrue)
 		}
-		rows = append(rows, []string{c.Cluster, c.VersionText(), ready + c.staleMark(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+		row := []string{c.Cluster, c.VersionText()}
+		if o.Rollout != nil {
+			row = append(row, c.Set.cells()...)
+		}
+		rows = append(rows, append(row, ready+c.staleMark(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor))
 	}
-	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
+	table(w, append(header, "READY", "OBJECTS", "RESOURCES", "WAITS FOR"), rows)
 }
 
 // Extends reports whether a kind extends API servers, as CustomResourceDefinition and APIService do. Every API server

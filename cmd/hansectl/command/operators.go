@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/inputs"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -34,8 +34,12 @@ Notes name the clusters that are behind: they have an older copy of an object th
 revision of a rollout. Other notes name the custom kinds with objects on clusters that no FederatedOperator defines, and
 the kinds of operators with objects on clusters that the operator's placement does not select.
 
-With NAME, the conditions that are not True are shown, and one row per cluster:
+With NAME, the conditions that are not True are shown, what the newest revision of a rollout adds, changes and removes,
+and one row per cluster:
 
+  REVISION   revision of the operator that the cluster shall hold, if a rollout places the operator
+  PHASE      Passing, Changing or Degraded at its revision; Waiting for its wave; Unknown if the cluster does not answer
+  MISSING    objects of the revision that the cluster has not applied yet, and objects that are about to leave
   VERSION    version of the operator's workloads there: their label app.kubernetes.io/version, or the tag of their first image
   OBJECTS    objects of the operator with the desired content / that the cluster shall hold
   RESOURCES  objects of the operator's kinds that the cluster holds or shall hold
@@ -142,17 +146,22 @@ func (h *hub) operator(ctx context.Context, w *window, out output, name string) 
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
 		return err
 	}
+	record, err := inputs.SetRollout(ctx, c, hubv1.ReferenceTo(b))
+	if err := h.unlessForbidden(err, "the revisions of clusters are not shown"); err != nil {
+		return err
+	}
+	if record != nil {
+		lists, err := inputs.SetLists(ctx, c, &record.Spec)
+		if err := h.unlessForbidden(err, "what the newest revision adds, changes and removes is not shown"); err != nil {
+			return err
+		}
+		found.AddSet(&record.Spec, lists)
+	}
 	// Objects that the newest manifests or the next revision add may have no binding yet.
-	if view.Unstored(b) == "" && !decidesAsAWhole(ctx, c, hubv1.ReferenceTo(b)) {
+	if view.Unstored(b) == "" && record == nil {
 		for _, id := range h.unplacedOf(ctx, c, b, found.Bindings()) {
 			found.AddUnplaced(id)
 		}
 	}
 	return out.print(h.streams.Out, found.OnClusters())
-}
-
-// decidesAsAWhole reports whether the hub decides on a bundle as a whole, as far as the user may read this.
-func decidesAsAWhole(ctx context.Context, c client.Reader, of hubv1.BundleReference) bool {
-	var record hubv1.SetRollout
-	return c.Get(ctx, of.SetRolloutKey(hubv1.SystemNamespace), &record) == nil && record.Spec.Rollout != nil
 }

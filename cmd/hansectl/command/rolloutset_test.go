@@ -153,3 +153,28 @@ func TestAnUndoOfAnObjectOfABundleReturnsTheWholeBundle(t *testing.T) {
 		t.Errorf("the annotation is %q", got)
 	}
 }
+
+func TestAnOperatorShowsWhatEachClusterHoldsAndWhatAnUpgradeBrings(t *testing.T) {
+	o, _, binding := rollingOperator(t)
+	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	binding.Status.Clusters[0].Applied, binding.Status.Clusters[0].Health = metav1.ConditionUnknown, hubv1.HealthProgressing
+	must(t, onHub.Status().Update(t.Context(), binding))
+	workload := hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "gears"}
+	other := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: workload.BindingName()}, Spec: *binding.Spec.DeepCopy()}
+	other.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apps/v1", Kind: workload.Kind, Name: workload.Name, UID: o.UID, Bundle: binding.Spec.ObjectRef.Bundle}
+	apply(t, onHub, other)
+	at := metav1.NewTime(began)
+	other.Status.Clusters = []hubv1.ClusterRow{
+		{Name: "ap-se-1", Revision: 7, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, PassingSince: &at},
+		{Name: "cn-sha-1", Revision: 6, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, PassingSince: &at},
+	}
+	must(t, onHub.Status().Update(t.Context(), other))
+	for _, name := range []string{"ap-se-1", "cn-sha-1"} {
+		must(t, report(t.Context(), name, metav1.ConditionTrue, hubv1.ReasonConnected, name))
+	}
+	out, err := hansectl(t, "operators", "gears")
+	must(t, err)
+	wants(t, out, "Rollout:   revision 3, wave rest, WaitingForApproval: wave rest waits for approval", "Adds:      1 object: Secret shop/new (revision 2 -> 3)",
+		"Changes:   1 object: ConfigMap shop/settings", "Removes:   1 object: Role.rbac.authorization.k8s.io shop/old",
+		"CLUSTER    VERSION   REVISION   PHASE      MISSING", "ap-se-1    -         3          Changing   ConfigMap shop/settings", "cn-sha-1   -         2          Waiting    -")
+}
