@@ -136,7 +136,7 @@ type world struct {
 
 func startHub(t *testing.T, edits ...func(*Options)) *world {
 	t.Helper()
-	hub := serve(t, apiserver.Hub("inventory/testdata"))
+	hub := serve(t, apiserver.Hub())
 	cluster := serve(t, &envtest.Environment{})
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))

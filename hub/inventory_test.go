@@ -9,16 +9,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/inventory/profile"
 	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/test/operators"
 )
 
 func TestAHubPublishesItsMembersAndDecisions(t *testing.T) {
 	apiserver.Needed(t)
+	definitions := operators.Definitions(t)
 	w := startHub(t, func(o *Options) { o.InventoryNamespace = "shop" })
+	for _, kind := range []schema.GroupVersionKind{profile.Kind, profile.DecisionKind} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definitions[kind.GroupKind()])
+		must(t, err)
+		w.create(&unstructured.Unstructured{Object: content})
+	}
 	w.join()
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cm-0"}, Data: map[string]string{"round": "0"}})
 	w.create(&hubv1.Placement{

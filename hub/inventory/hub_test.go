@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/inventory/profile"
 	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/test/charts"
+	"github.com/hanse-dev/hanse/test/operators"
 )
 
 const namespace = "fleet"
@@ -156,7 +157,10 @@ func (w *world) shows(name, version string) func() error {
 func TestMembersArePublished(t *testing.T) {
 	w := newWorld(t)
 	eu := w.join("eu")
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join("testdata")}, ErrorIfPathMissing: true})
+	definitions := operators.Definitions(t)
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{
+		definitions[profile.Kind.GroupKind()], definitions[profile.DecisionKind.GroupKind()],
+	}})
 	w.must(err)
 	w.eventually("the profile of eu", w.shows("eu", "0.92.1"))
 

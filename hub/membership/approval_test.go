@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 )
 
 // applicants is a Reconciler with one MemberCluster edge, which has a token.
@@ -41,7 +42,7 @@ func newApplicants(t *testing.T) *applicants {
 	edge := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
 	edge.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionTunnel, Tunnel: &hubv1.TunnelConnection{}}
 	a := &applicants{T: t, now: time.Now(), events: events.NewFakeRecorder(16), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(edge).Build()}
-	a.Reconciler = New(a.Client, a.Client, nil, "hub", time.Minute)
+	a.Reconciler = New(a.Client, a.Client, clusters.New(a.Client), nil, "hub", time.Minute)
 	a.Reconciler.now, a.Reconciler.events = func() time.Time { return a.now }, a.events
 	a.issue("first")
 	return a

@@ -27,6 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/report/policies"
 	"github.com/hanse-dev/hanse/hub/schedule"
 	"github.com/hanse-dev/hanse/hub/store/changes"
+	"github.com/hanse-dev/hanse/hub/store/clusters"
 	"github.com/hanse-dev/hanse/hub/store/templates"
 	"github.com/hanse-dev/hanse/hub/views"
 	"github.com/hanse-dev/hanse/member/cache"
@@ -38,7 +39,7 @@ func collectors() []prom.Collector {
 	return append(slices.Concat(
 		hub.Metrics, certificate.Metrics, console.Metrics, dispatch.Metrics, membership.Metrics, views.Metrics, events.Metrics, pace.Metrics, policies.Metrics,
 		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, cache.Metrics,
-	), report.NewCopies(fleet{}))
+	), report.NewCopies(clusters.New(fleet{})))
 }
 
 // fleet is a reader that returns the MemberClusters of a fleet.

@@ -111,6 +111,10 @@ var modules = []module{
 		"config/crd/bases/cluster.x-k8s.io_clusters.yaml",
 		"config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
 	}},
+	{"sigs.k8s.io/cluster-inventory-api@v0.1.2", "h1:rH8Xh6NW5u0WXarjDJeYLSrCLQkwJnSUnyb74eyAXFY=", []string{
+		"config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml",
+		"config/crd/bases/multicluster.x-k8s.io_placementdecisions.yaml",
+	}},
 	{"sigs.k8s.io/gateway-api@v1.3.0", "h1:q6okN+/UKDATola4JY7zXzx40WO4VISk7i9DIfOvr9M=", []string{
 		"config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
 		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
