@@ -32,9 +32,8 @@ type module struct {
 var own embed.FS
 
 // Definitions returns the definitions of all kinds in samples and situations, and of the kinds that the hub publishes.
-// The definitions come from the Go modules
-// of the operators. For kinds without a module, this package has its own definitions. The modules are downloaded once
-// and stay in Go's module cache. In a short test run, the test is skipped.
+// The definitions come from the Go modules of the operators. For kinds without a module, this package has its own
+// definitions. The modules are downloaded once and stay in Go's module cache. In a short test run, the test is skipped.
 func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	if testing.Short() {
