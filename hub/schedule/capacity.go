@@ -73,6 +73,21 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.accepted, SettlesIn: wait}, true
 }
 
+// held is called when the reported capacity of a cluster has changed. It reports whether decisions keep the capacity
+// that they use. wait is the time after which they use the new one, or 0 if the two are alike.
+func (c *capacities) held(m *hubv1.MemberCluster, now time.Time) (wait time.Duration, held bool) {
+	reported, known := decide.Allocatable(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[m.UID]
+	if k == nil || !known {
+		return 0, false // no decision has used it
+	}
+	used := k.accepted
+	wait = k.report(reported, now)
+	return wait, k.settled && alike(used, k.accepted)
+}
+
 // report records the capacity that a cluster reports at time now. It returns how long the capacity must still stay the
 // same until decisions rely on it (it is then settled). The result is 0 if it is settled.
 func (k *capacity) report(reported corev1.ResourceList, now time.Time) time.Duration {

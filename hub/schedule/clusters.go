@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +51,7 @@ func (c *clusterChanges) add(change decide.ClusterChange) {
 		c.since = map[string]decide.ClusterChange{}
 	}
 	if earlier, known := c.since[name]; known {
-		change.Before = earlier.Before
+		change.Before, change.CapacityHeld = earlier.Before, change.CapacityHeld && earlier.CapacityHeld
 	}
 	c.since[name] = change
 }
@@ -109,6 +110,7 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if !byUser && decide.SameCluster(decide.ClusterOf(c.Before), decide.ClusterOf(c.After)) {
 		return
 	}
+	s.holdCapacity(ctx, &change)
 	s.clusters.add(change)
 	if byUser {
 		s.wakeTouched(ctx)
@@ -117,10 +119,33 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	s.clusters.schedule(time.Now(), c.Before.IsAway() != c.After.IsAway(), func() { s.wakeTouched(ctx) })
 }
 
+// holdCapacity marks a change whose new capacity decisions do not use yet. When they may use it, the change is made
+// again without the mark. A node that disappears for a short time thus queues no objects that divide replicas by capacity.
+func (s *Scheduler) holdCapacity(ctx context.Context, c *decide.ClusterChange) {
+	if c.Before == nil || c.After == nil || equality.Semantic.DeepEqual(c.Before.Status.Allocatable, c.After.Status.Allocatable) {
+		return
+	}
+	wait, held := s.inputs.capacities.held(c.After, s.opts.Clock.Now())
+	if c.CapacityHeld = held; !held || wait == 0 {
+		return
+	}
+	before := c.Before
+	time.AfterFunc(wait, func() {
+		now, err := s.opts.Clusters.Current(ctx)
+		if err != nil {
+			return // the cache stops because this process ends
+		}
+		if after := now.Cluster(before.Name); after != nil {
+			s.wakeTouchedBy(ctx, []decide.ClusterChange{{Before: before, After: after}})
+		}
+	})
+}
+
 // wakeTouched queues the objects whose decisions the collected changes may concern.
-func (s *Scheduler) wakeTouched(ctx context.Context) {
+func (s *Scheduler) wakeTouched(ctx context.Context) { s.wakeTouchedBy(ctx, s.clusters.take()) }
+
+func (s *Scheduler) wakeTouchedBy(ctx context.Context, collected []decide.ClusterChange) {
 	_, q := s.leading()
-	collected := s.clusters.take()
 	if q == nil || len(collected) == 0 {
 		return
 	}

@@ -75,8 +75,8 @@ func (q *behinds) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
 	}
 }
 
-// aFleet is a cache with three bindings of the placement web, two of them on the cluster eu, and with the clusters of the
-// fleet.
+// aFleet is a cache with three bindings of the placement web, two of them on the cluster eu, and with the clusters of
+// the fleet.
 type aFleet struct {
 	client.Client
 	placement *hubv1.Placement
@@ -160,6 +160,46 @@ func fleetScheduler(t *testing.T, q queue, before, after *hubv1.MemberCluster) *
 		s.results.placed.end(hubv1.ObjectIdentity{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: fmt.Sprint("w", i)}, decide.Plan{Placed: true}, true)
 	}
 	return s
+}
+
+// TestAChangedCapacityWakesItsObjectsWhenDecisionsUseIt: a node that disappears for a short time moves no replicas, so
+// that it needs no decisions either.
+func TestAChangedCapacityWakesItsObjectsWhenDecisionsUseIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(n int64) *hubv1.MemberCluster {
+			return cluster("eu", cpus(n), func(c *hubv1.MemberCluster) { c.UID = "eu" })
+		}
+		q, web := &behinds{}, policy("web", dividing(hubv1.DivideByCapacity))
+		s := fleetScheduler(t, q, of(30), of(30))
+		s.opts.Clock = clock.RealClock{}
+		s.inputs.capacities.of(of(30), time.Now())
+		<-time.After(2 * capacityHolds)
+		s.inputs.capacities.of(of(30), time.Now()) // it is settled
+		feed := changes.NewFeed()
+		feed.Clusters.On(changes.All, s.ClusterChanged)
+		change := func(from, to int64, wait time.Duration, want int) {
+			t.Helper()
+			s.opts.Client = aFleet{placement: web, clusters: []hubv1.MemberCluster{*of(to), *cluster("sg")}}
+			s.opts.Clusters = clusters.New(s.opts.Client)
+			q.n = 0
+			feed.Clusters.Handler(t.Context()).OnUpdate(of(from), of(to))
+			<-time.After(wait)
+			synctest.Wait()
+			if q.n != want {
+				t.Errorf("%s after a change from %d to %d CPUs, %d objects wake, want %d", wait, from, to, q.n, want)
+			}
+		}
+		change(30, 31, 2*capacityHolds, 0)
+		change(31, 20, capacityHolds/2, 0)
+		change(20, 31, 2*capacityHolds, 0)
+		change(31, 20, capacityHolds/2, 0)
+		q.n = 0
+		<-time.After(capacityHolds)
+		synctest.Wait()
+		if q.n != 3 {
+			t.Errorf("when decisions use the capacity, %d objects wake, want 3", q.n)
+		}
+	})
 }
 
 // TestClustersThatAreLostTogetherWakeTheirObjectsOnce: with their region, hundreds of clusters are lost within seconds.

@@ -16,7 +16,12 @@ import (
 )
 
 // ClusterChange is a change of one MemberCluster. Before is nil for a new cluster, and After for a deleted one.
-type ClusterChange struct{ Before, After *hubv1.MemberCluster }
+type ClusterChange struct {
+	Before, After *hubv1.MemberCluster
+	// CapacityHeld is true if decisions do not use the capacity of After yet (Input.Capacities), so that it divides no
+	// replicas in another way.
+	CapacityHeld bool
+}
 
 // Touch says on which objects a change of one cluster may lead to another decision: to other clusters, replicas or
 // revisions, or to another status or reason of the condition Scheduled. A change of labels also touches each object for
@@ -148,7 +153,7 @@ func (t *Touch) reachOf(p hubv1.PlacementObject, c ClusterChange, before, after 
 		if was.Open || is.Open {
 			r.opening = compiled.ReachOfOpening(true, divides)
 		}
-		if divides && (was.Selected || is.Selected) && dividesOtherwise(spec, before, after) {
+		if divides && (was.Selected || is.Selected) && dividesOtherwise(spec, before, after, c.CapacityHeld) {
 			r.others = placement.ReachesEvery
 		}
 	}
@@ -186,7 +191,7 @@ func relabelled(before, after *placement.Cluster) bool {
 }
 
 // dividesOtherwise reports whether the division of replicas reads another weight, limit or capacity of the cluster.
-func dividesOtherwise(spec *hubv1.PlacementSpec, before, after *placement.Cluster) bool {
+func dividesOtherwise(spec *hubv1.PlacementSpec, before, after *placement.Cluster, capacityHeld bool) bool {
 	if before == nil || after == nil {
 		return false // a cluster that opens or closes reaches every object already
 	}
@@ -194,7 +199,7 @@ func dividesOtherwise(spec *hubv1.PlacementSpec, before, after *placement.Cluste
 	if err != nil || terms.Cluster(before.Name, before.Labels) != terms.Cluster(after.Name, after.Labels) {
 		return true
 	}
-	return DividesByCapacity(spec) && !equality.Semantic.DeepEqual(before.Allocatable, after.Allocatable)
+	return !capacityHeld && DividesByCapacity(spec) && !equality.Semantic.DeepEqual(before.Allocatable, after.Allocatable)
 }
 
 // Waves reports whether the cluster is in another wave of a rollout than before, or whether its state has changed, so

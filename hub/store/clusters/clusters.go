@@ -1,5 +1,6 @@
-// Package clusters keeps all MemberClusters in one Snapshot, which decisions and the other parts of the hub share. A list of
-// all MemberClusters for each decision, or for each event of a MemberCluster, would cost the square of their number.
+// Package clusters keeps all MemberClusters in one Snapshot, which decisions and the other parts of the hub share. A
+// list of all MemberClusters for each decision, or for each event of a MemberCluster, would cost the square of their
+// number.
 package clusters
 
 import (
@@ -53,8 +54,8 @@ type Store struct {
 	number  uint64
 }
 
-// New returns a Store that lists the MemberClusters for each read, until it follows a feed whose first list is complete.
-// reader reads from the cache.
+// New returns a Store that lists the MemberClusters for each read, until it follows a feed whose first list is
+// complete. reader reads from the cache.
 func New(reader client.Reader) *Store {
 	return &Store{reader: reader, known: map[string]*hubv1.MemberCluster{}}
 }
