@@ -81,8 +81,8 @@ type Reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
 
-// New returns a Reconciler. all has all MemberClusters. hubID is the UID of the hub's own kube-system namespace. A cluster that has been
-// unreachable for the time grace gets a NoExecute taint.
+// New returns a Reconciler. all has all MemberClusters. hubID is the UID of the hub's own kube-system namespace. A
+// cluster that has been unreachable for the time grace gets a NoExecute taint.
 func New(c client.Client, apiReader client.Reader, all *clusters.Store, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, clusters: all, links: links, hubID: hubID, grace: grace, now: time.Now,

@@ -49,8 +49,8 @@ func withID(name, id string) hubv1.MemberCluster {
 	return c
 }
 
-// TestAClaimReadsOnlyMemberClustersThatMayHaveTheCluster: a list of all MemberClusters for each of them that joins would
-// cost the square of their number.
+// TestAClaimReadsOnlyMemberClustersThatMayHaveTheCluster: a list of all MemberClusters for each of them that joins
+// would cost the square of their number.
 func TestAClaimReadsOnlyMemberClustersThatMayHaveTheCluster(t *testing.T) {
 	var many []hubv1.MemberCluster
 	for i := range 50 {

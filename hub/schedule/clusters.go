@@ -120,7 +120,8 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 }
 
 // holdCapacity marks a change whose new capacity decisions do not use yet. When they may use it, the change is made
-// again without the mark. A node that disappears for a short time thus queues no objects that divide replicas by capacity.
+// again without the mark. A node that disappears for a short time thus queues no objects that divide replicas by
+// capacity.
 func (s *Scheduler) holdCapacity(ctx context.Context, c *decide.ClusterChange) {
 	if c.Before == nil || c.After == nil || equality.Semantic.DeepEqual(c.Before.Status.Allocatable, c.After.Status.Allocatable) {
 		return

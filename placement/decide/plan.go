@@ -295,8 +295,8 @@ func (in input) follow(choice placement.Choice) Plan {
 	return p
 }
 
-// isPlaced returns Plan.Placed of the decision d, which leads to the plan p. rest is the number of replicas for which no
-// cluster has room.
+// isPlaced returns Plan.Placed of the decision d, which leads to the plan p. rest is the number of replicas for which
+// no cluster has room.
 func (in input) isPlaced(d placement.Decision, p Plan, rest int64) bool {
 	waits := p.Claims.EvictionWaits || len(p.Claims.FullDrains) > 0 || p.Claims.Answers != AnswersIrrelevant || len(p.Claims.Removals) > 0
 	lacks := rest > 0 || d.Kept || len(d.Targets) == 0 || len(d.Shortfalls) > 0 || len(d.Unmoved) > 0 || len(d.Evict) > 0 || len(d.Missing) > 0
