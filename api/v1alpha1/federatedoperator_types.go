@@ -218,6 +218,8 @@ type ArchiveSource struct {
 }
 
 // ChartRepository names one version of a chart in an OCI registry, or in a Helm repository that is served over HTTPS.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.caBundle) || self.caBundle.matches('^[A-Za-z0-9+/\\n]+={0,2}\\n?$')",fieldPath=".caBundle",message="want PEM encoded in base64, as base64 -w0 ca.crt prints it"
 type ChartRepository struct {
 	// url of the repository, without the name of the chart. It is oci://HOST/PATH for an OCI registry, or
 	// https://HOST/PATH for a folder with an index.yaml. The value operators.repositories of the chart hanse-hub must
@@ -246,11 +248,12 @@ type ChartRepository struct {
 	// +kubebuilder:validation:MaxLength=253
 	Secret string `json:"secret,omitempty"`
 
-	// caBundle has the CA certificates in PEM that the hub trusts for this repository. Unset: the CAs of the hub's image.
+	// caBundle has the CA certificates that the hub trusts for this repository: PEM, encoded in base64, as "base64 -w0
+	// ca.crt" prints it. Unset: the hub trusts the CAs of its container image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
-	CABundle []byte `json:"caBundle,omitempty"`
+	CABundle string `json:"caBundle,omitempty"`
 }
 
 // ValuesSource names a ConfigMap with values for a chart.

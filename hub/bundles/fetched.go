@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -13,6 +14,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 )
 
+// chartOf returns the chart that a repository names. The error is a *refusal.
+func chartOf(r *hubv1.ChartRepository) (fetch.Chart, error) {
+	ca, err := base64.StdEncoding.DecodeString(r.CABundle)
+	if err != nil {
+		return fetch.Chart{}, notFetched(fmt.Errorf("chart.repository.caBundle is not PEM encoded in base64: %w", err))
+	}
+	return fetch.Chart{URL: r.URL, Name: r.Name, Version: r.Version, CA: string(ca)}, nil
+}
+
 // fetched returns the archive of the chart in an operator's repository. It returns nil if the operator has no
 // repository. While the first attempt to fetch the archive runs, the error is charts.ErrFetching. Another error may be
 // a *refusal, which has the reason for the condition Stored.
@@ -22,7 +32,11 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 		c.opts.Charts.Forget(o.Name)
 		return nil, nil
 	}
-	wanted := fetch.Chart{URL: r.URL, Name: r.Name, Version: r.Version, Digest: o.Spec.Chart.Digest, CA: string(r.CABundle)}
+	wanted, err := chartOf(r)
+	if err != nil {
+		return nil, err
+	}
+	wanted.Digest = o.Spec.Chart.Digest
 	if archive, ok := c.opts.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
@@ -31,7 +45,6 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	if was := o.Status.Chart; was != nil && was.Repository == repositoryOf(r) && (wanted.Digest == "" || wanted.Digest == was.Digest) {
 		wanted.Known = was.Digest
 	}
-	var err error
 	if wanted.Credentials, err = c.opts.credentials(ctx, r.Secret); err != nil {
 		return nil, err
 	}

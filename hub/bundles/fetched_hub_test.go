@@ -100,7 +100,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) func() {
 	r.push(t, "1.0.0", first)
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "fetched"}}
 	o.Spec.Chart = &hubv1.OperatorChart{Namespace: "turbines", Repository: &hubv1.ChartRepository{
-		URL: "oci://" + host + "/others", Name: "rotors", Version: "1.0.0", CABundle: []byte(registry.CA(r.server)), Secret: "pull",
+		URL: "oci://" + host + "/others", Name: "rotors", Version: "1.0.0", CABundle: base64.StdEncoding.EncodeToString([]byte(registry.CA(r.server))), Secret: "pull",
 	}}
 	r.login(t, "other", corev1.SecretTypeOpaque)
 	r.login(t, "pull", corev1.SecretTypeDockerConfigJson)

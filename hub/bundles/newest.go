@@ -21,7 +21,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundles/operator"
-	"github.com/hanse-dev/hanse/hub/bundles/fetch"
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
@@ -162,7 +161,10 @@ func untilNextCheck() time.Duration { return checkEvery + rand.N(checkEvery/10) 
 
 // ask returns the newest version of a chart in its repository.
 func (n *newestVersions) ask(ctx context.Context, r *hubv1.ChartRepository) (newest string, err error) {
-	ch := fetch.Chart{URL: r.URL, Name: r.Name, Version: r.Version, CA: string(r.CABundle)}
+	ch, err := chartOf(r)
+	if err != nil {
+		return "", err
+	}
 	if ch.Credentials, err = n.opts.credentials(ctx, r.Secret); err != nil {
 		return "", err
 	}

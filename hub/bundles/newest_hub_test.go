@@ -1,6 +1,7 @@
 package bundles
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,7 +33,7 @@ func (r *chartRegistry) newestIs(o *hubv1.FederatedOperator, version, part strin
 func (r *chartRegistry) chartOf(name, chart string) *hubv1.FederatedOperator {
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	o.Spec.Chart = &hubv1.OperatorChart{Namespace: "turbines", Repository: &hubv1.ChartRepository{
-		URL: "oci://" + registry.Host(r.server) + "/charts", Name: chart, Version: "1.0.0", CABundle: []byte(registry.CA(r.server)), Secret: "pull",
+		URL: "oci://" + registry.Host(r.server) + "/charts", Name: chart, Version: "1.0.0", CABundle: base64.StdEncoding.EncodeToString([]byte(registry.CA(r.server))), Secret: "pull",
 	}}
 	return o
 }

@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -33,7 +34,7 @@ func (w *world) repositoryWith(archive *atomic.Pointer[[]byte]) *hubv1.ChartRepo
 	allowed, err := fetch.ParseRepositories([]string{server.URL})
 	must(w.T, err)
 	w.charts = fetch.New(fetch.Options{Repositories: allowed})
-	return &hubv1.ChartRepository{URL: server.URL, Name: "rotors", Version: "1.0.0", CABundle: []byte(registry.CA(server))}
+	return &hubv1.ChartRepository{URL: server.URL, Name: "rotors", Version: "1.0.0", CABundle: base64.StdEncoding.EncodeToString([]byte(registry.CA(server)))}
 }
 
 // TestARefusedChartChangesNothing gives an operator bad charts. The condition Stored must say what is wrong and where,

@@ -70,6 +70,8 @@ type Rights struct {
 	// Unreadable reports whether the hub is known to lack the right to list and watch a kind in a namespace. Without a
 	// namespace, it reports whether the hub lacks the right in every namespace. It may be nil.
 	Unreadable func(kind schema.GroupKind, namespace string) bool
+	// Named reports whether the user asks about a placement, although the change does not change it. It may be nil.
+	Named func(Object) bool
 	// Resource returns the plural name of a kind's resource. It is required with Unreadable.
 	Resource func(schema.GroupKind) string
 }
@@ -88,7 +90,8 @@ func (r Rights) readable(f decide.Fleet) decide.Fleet {
 }
 
 // unfederated returns a problem for each placement with kinds that the hub may not read: of the placements in the
-// change, and of those that may select changed objects of such a kind. Without a change (all), it returns all.
+// change, of those that the user names, and of those that may select changed objects of such a kind. Without a change
+// (all), it returns all.
 func (r Rights) unfederated(before, after decide.Fleet, all bool) []Problem {
 	if r.Unreadable == nil {
 		return nil
@@ -104,7 +107,7 @@ func (r Rights) unfederated(before, after decide.Fleet, all bool) []Problem {
 	var out []Problem
 	for _, p := range after.Placements {
 		missing := slices.DeleteFunc(AskedKinds(p.PlacementSpec(), runs), func(a AskedKind) bool { return !r.Unreadable(a.Kind, p.GetNamespace()) })
-		concerned := all || !slices.Contains(before.Placements, p) || slices.ContainsFunc(lost, func(id hubv1.ObjectIdentity) bool {
+		concerned := all || !slices.Contains(before.Placements, p) || r.Named != nil && r.Named(ofPlacement(p)) || slices.ContainsFunc(lost, func(id hubv1.ObjectIdentity) bool {
 			return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) &&
 				slices.ContainsFunc(missing, func(a AskedKind) bool { return a.Kind == id.GroupKind() })
 		})

@@ -124,6 +124,7 @@ func (f *federate) onMember(ctx context.Context, name string, m admin) ([]step, 
 		return nil, change.printValues(out)
 	}
 	return []step{{"the release " + of.release.Name + " on " + name, func(ctx context.Context) error {
+		fmt.Fprintf(out, "Member %s\n", name)
 		return change.upgrade(ctx, out, []string{"--kubeconfig", m.flags.kubeconfig})
 	}}}, nil
 }
@@ -151,6 +152,7 @@ func (f *federate) byJoin(ctx context.Context, name string, m admin) ([]step, er
 		printLine(f.hub.streams.Out, "", "+ %s", kind)
 	}
 	return []step{{"the grants of " + name, func(ctx context.Context) error {
+		fmt.Fprintf(f.hub.streams.Out, "Member %s\n", name)
 		_, err := change.set(ctx, f.hub.streams.Out, m.memberCluster)
 		return err
 	}}}, nil

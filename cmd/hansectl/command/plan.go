@@ -61,7 +61,8 @@ object, and a note says so. A cluster of --add-cluster NAME is Ready, open to ev
 it has no room for replicas that are divided by capacity.
 
 With --from, files replace the hub. Then objects without a namespace are cluster-scoped, clusters without the condition
-Ready are Ready, and the hub runs no workloads. Kinds that a hub does not serve are left out, with a note. Objects are
+Ready are Ready, and the hub runs no workloads. Which kinds the hub may read is checked if the files have its
+ClusterRole hanse-hub-federated-kinds. Kinds that a hub does not serve are left out, with a note. Objects are
 decided kind by kind, in the order of the names of the kinds, which can change results with the score FewestObjects.
 
 Exit code: 0, or 1 for an error or if admission refuses an object. With --detailed-exitcode, 2 if a copy
@@ -157,6 +158,7 @@ func (p *planRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.rights.Named = func(o preview.Object) bool { return files.source(o.Identity()) != "" }
 	fits := &fits{definitions: s.definitions, read: map[schema.GroupVersionKind]*definition{}}
 	o := preview.Options{
 		DeniedMetadataPrefixes: p.denied, Rights: s.rights, Tell: progress.decided("without and with the change"),

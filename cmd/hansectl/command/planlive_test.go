@@ -179,3 +179,30 @@ func TestPlanNamesTheKindsThatTheHubMayNotRead(t *testing.T) {
 		}
 	}
 }
+
+func TestPlanOfFilesNamesTheKindsThatTheHubMayNotRead(t *testing.T) {
+	const roles = `
+		{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: hanse-hub-federated-kinds}, rules: [
+			{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]},
+		{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: hanse-hub-federated-kinds, namespace: shop}, rules: [
+			{apiGroups: [""], resources: [services], verbs: [get, list, watch]}]},`
+	const objects = `
+		{apiVersion: hanse.dev/v1alpha1, kind: MemberCluster, metadata: {name: eu}, spec: {allowedNamespaces: {from: All}, connection: {type: Direct, direct: {kubeconfigSecretRef: {name: eu}}}}},
+		{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: new, namespace: shop}, spec: {clusters: {labelSelector: {}}, resourceSelectors: [
+			{kind: ConfigMap}, {kind: Secret}, {kind: Service}, {apiGroup: apps, kind: Deployment}]}},
+		{apiVersion: v1, kind: Service, metadata: {name: a, namespace: shop}}`
+	const message = "Placement shop/new NotFederated: the hub may not list and watch Secret (resourceSelectors[1]), Deployment.apps (resourceSelectors[3]): "
+	with := planFile(t, "{apiVersion: v1, kind: List, items: ["+roles+objects+"]}")
+	for name, args := range map[string][]string{"a placement that the hub has": {"--from", with, "-f", planFile(t, "{apiVersion: v1, kind: List, items: ["+objects+"]}")}, "no change": {"--from", with}} {
+		out, _, err := planned(t, args...)
+		must(t, err)
+		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, message) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	out, _, err := planned(t, "--from", planFile(t, "{apiVersion: v1, kind: List, items: ["+objects+"]}"))
+	must(t, err)
+	if strings.Contains(out, "NotFederated") {
+		t.Errorf("without the roles of the hub, the plan says: %s", out)
+	}
+}

@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -104,10 +106,60 @@ func (r *fleetReader) rights(placements []hubv1.PlacementObject, definitions map
 		}
 		return "", false
 	}
+	return f.known(placements), nil
+}
+
+// known returns the rights for a plan. placements are those of the hub, with their status.
+func (f *federated) known(placements []hubv1.PlacementObject) preview.Rights {
 	for _, p := range placements {
 		if c := meta.FindStatusCondition(p.PlacementStatus().Conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == p.GetGeneration() {
 			f.accepted = append(f.accepted, p)
 		}
 	}
-	return preview.Rights{Unreadable: f.unreadable, Resource: func(kind schema.GroupKind) string { name, _ := f.resource(kind); return name }}, nil
+	return preview.Rights{Unreadable: f.unreadable, Resource: func(kind schema.GroupKind) string { name, _ := f.resource(kind); return name }}
+}
+
+// federatedInFiles returns what the hub may read by the roles of its chart in the files that replace the hub. It
+// returns nil if the files have no such role.
+func federatedInFiles(files *fleetFiles) (*federated, error) {
+	f := &federated{in: map[string][]rbacv1.PolicyRule{}, all: true}
+	found := false
+	for _, u := range files.objects {
+		gk := u.GroupVersionKind().GroupKind()
+		if u.GetName() != federatedRole || gk.Group != rbacv1.GroupName || gk.Kind != "ClusterRole" && gk.Kind != "Role" {
+			continue
+		}
+		var role rbacv1.ClusterRole // a Role has its rules in the same field
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
+			return nil, fmt.Errorf("reading %s %s in the files: %w", gk.Kind, federatedRole, err)
+		}
+		if found = true; gk.Kind == "ClusterRole" {
+			f.everywhere = role.Rules
+		} else {
+			f.in[u.GetNamespace()] = role.Rules
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// resourceIn returns a function that finds the resource of a kind: by a CustomResourceDefinition, or by the name of a
+// kind of Kubernetes.
+func resourceIn(definitions ...map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) func(schema.GroupKind) (string, bool) {
+	return func(kind schema.GroupKind) (string, bool) {
+		for _, known := range definitions {
+			if d := known[kind]; d != nil {
+				return d.Spec.Names.Plural, true
+			}
+		}
+		for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
+			if gvk.GroupKind() == kind {
+				plural, _ := meta.UnsafeGuessKindToResource(gvk)
+				return plural.Resource, true
+			}
+		}
+		return "", false
+	}
 }

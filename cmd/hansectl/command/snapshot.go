@@ -129,6 +129,14 @@ func (s *snapshot) fromFiles(ctx context.Context, in snapshotInput) error {
 	if err := in.files.applyTo(ctx, &s.after, kinds); err != nil {
 		return err
 	}
+	roles, err := federatedInFiles(in.from)
+	if err != nil {
+		return err
+	}
+	if roles != nil && !in.changes.any() {
+		roles.resource = resourceIn(in.from.definitions(), in.files.definitions())
+		s.rights = roles.known(s.before.Placements)
+	}
 	s.definitions = kinds.definitions
 	maps.Copy(s.definitions, in.files.definitions())
 	return nil
