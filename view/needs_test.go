@@ -84,3 +84,15 @@ func TestACopyOfAKindThatAClusterDoesNotGrantNeedsAUser(t *testing.T) {
 		t.Errorf("got %+v", needs)
 	}
 }
+
+func TestCopiesWithoutAPlacementAreNamedWithTheCommandThatRemovesThem(t *testing.T) {
+	t.Parallel()
+	orphan := failing("api", hubv1.ConditionScheduled, hubv1.ReasonPlacementGone, time.Minute, healthyOn("a-1"), healthyOn("a-2"))
+	orphan.BindingStatus().Conditions[0].Status = metav1.ConditionTrue
+	g := NewGatherer(nil)
+	g.Add(orphan)
+	needs := g.Needs(10).Entries
+	if len(needs) != 1 || needs[0].State != ProblemWarning || needs[0].Where != "2 clusters" || needs[0].Do != "hansectl withdraw Deployment api -n shop" {
+		t.Errorf("got %+v", needs)
+	}
+}

@@ -200,6 +200,7 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 // addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. It
 // ignores later conditions, because they may follow from the first one.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
+	t.addOrphans(name, b)
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
 			p := t.about(problem(name, c).with(hubv1.ObjectOf(b)), b, kind)
@@ -210,6 +211,22 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 			return
 		}
 	}
+}
+
+// addOrphans adds an object whose placement was deleted. Its copies stay, and get no changes.
+func (t *Gatherer) addOrphans(name string, b hubv1.BindingObject) {
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, hubv1.ConditionScheduled)
+	if c == nil || c.Reason != hubv1.ReasonPlacementGone || len(b.BindingSpec().Clusters) == 0 {
+		return
+	}
+	id := hubv1.ObjectOf(b)
+	p := problem(name, c).with(id)
+	p.Topic, p.State, p.Do = TopicObject, ProblemWarning, "hansectl withdraw "+id.Kind+" "+id.Name
+	if id.Namespace != "" {
+		p.Do += " -n " + id.Namespace
+	}
+	p.Where = counted(len(b.BindingSpec().Clusters), "cluster")
+	t.ofObjects = append(t.ofObjects, p)
 }
 
 // AddDeleting adds a hub object whose deletion waits for finalizers. o has the metadata of an object that is being
