@@ -176,7 +176,10 @@ func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 		case c == nil || c.Status == metav1.ConditionTrue && !o.isCurrent():
 			unknown, whyUnknown = append(unknown, o.id.String()), hubv1.ReasonNotYetReported
 		case c.Status == metav1.ConditionFalse:
-			failed, why = append(failed, o.id.String()+": "+c.Message), c.Reason
+			failed = append(failed, o.id.String()+": "+c.Message)
+			if why == "" || c.Reason != hubv1.ReasonWaitingOnSome { // a failure of another object is the reason
+				why = c.Reason
+			}
 		case c.Status == metav1.ConditionUnknown:
 			unknown, whyUnknown = append(unknown, o.id.String()+": "+c.Message), c.Reason
 		}

@@ -217,7 +217,7 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 type tally struct {
 	total           int
 	failed, unknown []string // names of the failed objects, and of those with an unknown result
-	reason, message string   // reason and message of the first failed binding that is not just in progress
+	reason, message string   // reason and message of the first failed binding that is not just in progress or waiting
 	away            bool     // whether results are unknown because clusters are unreachable
 }
 
@@ -230,7 +230,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 		t.away = t.away || c != nil && (c.Reason == hubv1.ReasonPartiallyUnknown || c.Reason == hubv1.ReasonUnknownOnSome)
 	case c.Status == metav1.ConditionFalse:
 		t.failed = append(t.failed, nameOf(b))
-		if t.reason == "" || t.reason == hubv1.ReasonProgressingOnSome {
+		if t.reason == "" || t.reason == hubv1.ReasonProgressingOnSome || t.reason == hubv1.ReasonWaitingOnSome {
 			t.reason, t.message = c.Reason, c.Message
 		}
 	}

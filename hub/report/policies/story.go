@@ -51,7 +51,7 @@ type chapter struct {
 var chapters = []chapter{
 	{hubv1.ConditionAccepted, "Accept", EventNotAccepted, EventAccepted, ""},
 	{hubv1.ConditionScheduled, "Schedule", EventNotScheduled, EventScheduled, ""},
-	{hubv1.ConditionApplied, "Apply", EventApplyFailed, EventApplied, ""},
+	{hubv1.ConditionApplied, "Apply", EventApplyFailed, EventApplied, hubv1.ReasonWaitingOnSome},
 	{hubv1.ConditionHealthy, "Observe", EventDegraded, EventHealthy, hubv1.ReasonProgressingOnSome},
 }
 

@@ -39,6 +39,9 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 		"a fan-out without trouble is no story": {
 			statuses: []hubv1.PlacementStatus{{}, healthy(unknown, hubv1.ReasonNotYetReported), slow, good},
 		},
+		"copies that wait for other objects are no story": {
+			statuses: []hubv1.PlacementStatus{is(hubv1.ConditionApplied, no, hubv1.ReasonWaitingOnSome), is(hubv1.ConditionApplied, yes, hubv1.ReasonAppliedEverywhere)},
+		},
 		"trouble and its end are told": {
 			statuses: []hubv1.PlacementStatus{good, bad, good}, want: []event{degraded, well},
 		},
