@@ -42,7 +42,8 @@ const (
 var problemStates = []ProblemState{ProblemDegraded, ProblemNotReady, ProblemUnknown, ProblemWaits, ProblemHeld, ProblemWarning}
 
 // Needs are the problems that need a user, the most urgent first. Several consequences of one cause are one entry: the
-// copies on a cluster that is away count in the entry of the cluster.
+// copies on a cluster that is away count in the entry of the cluster, and the objects of a placement without clusters in
+// the entry of its held removal.
 type Needs struct {
 	Entries []Problem
 	// Of has the number of entries of each topic, also of those that a limit leaves out.
@@ -61,8 +62,12 @@ func (n Needs) Total() int {
 // Needs returns at most limit entries.
 func (t *Gatherer) Needs(limit int) Needs {
 	out := Needs{Entries: []Problem{}, Of: map[Topic]int{}}
+	held := map[string]bool{}
+	for _, p := range t.ofPolicies {
+		held[p.Of] = held[p.Of] || p.Topic == TopicRemoval
+	}
 	for _, p := range slices.Concat(t.ofRollouts.list, t.clusterNeeds(), t.ofPolicies, t.kindProblems(), t.ofObjects) {
-		if p.State == "" {
+		if p.State == "" || p.Topic == TopicObject && held[t.kept[p.ID]] {
 			continue
 		}
 		p.Rank = slices.Index(problemStates, p.State) + 1
@@ -145,6 +150,9 @@ func withoutCommand(message string) (sentence, command string) {
 // that is still progressing.
 func (t *Gatherer) about(p Problem, b hubv1.BindingObject, condition string) Problem {
 	p.Topic, p.State = TopicObject, ProblemNotReady
+	if ref := b.BindingSpec().PlacementRef; ref != nil && p.Reason == hubv1.ReasonNoClusterSelected {
+		t.kept[p.ID] = ref.Kind + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	}
 	if condition == hubv1.ConditionScheduled || p.Reason == hubv1.ReasonTemplateMissing {
 		return p
 	}

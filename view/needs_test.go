@@ -96,3 +96,23 @@ func TestCopiesWithoutAPlacementAreNamedWithTheCommandThatRemovesThem(t *testing
 		t.Errorf("got %+v", needs)
 	}
 }
+
+func TestObjectsWhoseRemovalIsHeldCountInItsEntry(t *testing.T) {
+	t.Parallel()
+	g := NewGatherer(matrixFleet())
+	for _, name := range []string{"a", "b"} {
+		b := failing(name, hubv1.ConditionScheduled, hubv1.ReasonNoClusterSelected, time.Hour, healthyOn("a-1"))
+		b.BindingSpec().PlacementRef.Namespace, b.BindingSpec().PlacementRef.Name = "shop", map[string]string{"a": "held", "b": "other"}[name]
+		g.Add(b)
+	}
+	g.AddPolicy("Placement shop/held", []metav1.Condition{{Type: hubv1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: "TooMany", Message: "1 copy would go"}})
+	var got []string
+	for _, p := range g.Needs(10).Entries {
+		if p.Topic != TopicCluster {
+			got = append(got, p.Of)
+		}
+	}
+	if diff := cmp.Diff([]string{"Deployment.apps shop/b", "Placement shop/held"}, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}

@@ -113,11 +113,13 @@ type Gatherer struct {
 	drift           []DriftedCopy
 	contested       map[[2]string]*ContestedField // contested fields, by field and manager
 	kinds           map[schema.GroupKind]*understanding
+	// kept has the placements of objects whose placement selects no cluster any more.
+	kept map[hubv1.ObjectIdentity]string
 }
 
 // NewGatherer returns a Gatherer that has no bindings and policies yet.
 func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
-	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}, kinds: map[schema.GroupKind]*understanding{}}
+	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}, kinds: map[schema.GroupKind]*understanding{}, kept: map[hubv1.ObjectIdentity]string{}}
 	for i := range members {
 		m := &members[i]
 		g.members[m.Name] = m

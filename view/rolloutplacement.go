@@ -93,7 +93,11 @@ func (r *PlacementRollout) result() (RolloutResult, string) {
 	}
 	n := s.Objects
 	all := n.Moving + n.Passed + n.Failing + n.Pending
-	counts := fmt.Sprintf("%d of %s have their newest revision on all clusters", n.Passed, counted(int(all), "object"))
+	verb := "have their"
+	if all == 1 {
+		verb = "has its"
+	}
+	counts := fmt.Sprintf("%d of %s %s newest revision on all clusters", n.Passed, counted(int(all), "object"), verb)
 	switch {
 	case s.Stopped != nil:
 		text := fmt.Sprintf("Revision %d of %s failed, which stops the placement: %s", s.Stopped.Revision, s.Stopped.Object, s.Message)

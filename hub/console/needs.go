@@ -30,7 +30,18 @@ func (n need) Title() string {
 	if n.Topic == view.TopicRemoval {
 		return "Removal by " + n.Of
 	}
+	if n.Topic == view.TopicObject && n.ID.Name != "" {
+		return titleOf(n.ID)
+	}
 	return strings.Replace(n.Of, "MemberCluster ", "Cluster ", 1)
+}
+
+// Because returns the reason, unless the state and the message say the same.
+func (n need) Because() string {
+	if n.Message != "" && (n.Problem.State == view.ProblemWaits || n.Problem.State == view.ProblemHeld) {
+		return ""
+	}
+	return n.Reason
 }
 
 // needsOf returns the entries with their states and actions. It reviews whether the user may approve the waves that

@@ -173,7 +173,7 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 		body.Explanation = &e
 	}
 	body.Events.Sort()
-	p := &page{Title: r.id.String(), Nav: "objects", template: "object", Scope: in(r.id.Namespace), Crumbs: objectCrumbs(r.id), Body: body}
+	p := &page{Title: titleOf(r.id), Nav: "objects", template: "object", Scope: in(r.id.Namespace), Crumbs: objectCrumbs(r.id), Body: body}
 	if body.Asked {
 		p.Scope = ""
 	}

@@ -80,7 +80,9 @@ func (b *objectBody) render(in *decide.Input) {
 
 // Lines returns the lines about the object that neither the facts nor the picture show.
 func (b objectBody) Lines() []view.Line {
-	return slices.DeleteFunc(b.Status.Lines(), func(l view.Line) bool { return l.Name == "Regions" || l.Name == "Rollout" })
+	return slices.DeleteFunc(b.Status.Lines(), func(l view.Line) bool {
+		return l.Name == "Regions" || l.Name == "Rollout" || l.Name == "On object" && b.Status.OnObject != nil
+	})
 }
 
 // Chosen says how many clusters get the object, and by which placement.
@@ -199,6 +201,11 @@ func (b *objectBody) draw() {
 	}
 	p := pictureOf(name, b.Worst(), right, clusters)
 	b.Picture = &p
+}
+
+// titleOf returns the kind and the name of an object, without the API group.
+func titleOf(id hubv1.ObjectIdentity) string {
+	return id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
 }
 
 // objectCrumbs returns the pages above the page of an object.

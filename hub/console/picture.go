@@ -49,6 +49,8 @@ type picture struct {
 	Boxes         []pictureBox
 	Edges         []pictureEdge
 	Paths         []picturePath
+	// Owned is true if the picture has objects that controllers made, or a reason why they are missing.
+	Owned bool
 }
 
 // pictureBox is a box with a sign and a text. X and Y are its upper left corner.
@@ -205,9 +207,6 @@ func owned(children []members.Child, path string) []*node {
 		}
 		out = append(out, &node{pictureBox: pictureBox{Class: "ok", Title: text, Text: text, Path: path}})
 	}
-	if len(out) == 0 {
-		out = append(out, &node{pictureBox: pictureBox{Class: "off", Title: "no object", Text: "no object"}})
-	}
 	return out
 }
 
@@ -259,6 +258,7 @@ func (p *picture) draw(n *node) {
 	p.Boxes = append(p.Boxes, n.pictureBox)
 	for _, b := range n.below {
 		from, to := n.X+n.W, b.X
+		p.Owned = p.Owned || b.X == columnsAt[3]
 		middle := (from + to) / 2
 		p.Edges = append(p.Edges, pictureEdge{b.Class, fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from, n.at, middle, n.at, middle, b.at, to, b.at)})
 		p.draw(b)

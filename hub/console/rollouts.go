@@ -542,7 +542,7 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 			return nil, err
 		}
 	}
-	return &page{Title: "Rollout of " + id.String(), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Crumbs: rolloutCrumbs(v.namespace, id.Kind), Body: &body}, nil
+	return &page{Title: "Rollout of " + titleOf(id), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Crumbs: rolloutCrumbs(v.namespace, id.Kind), Body: &body}, nil
 }
 
 // rolloutCrumbs returns the pages above the page of a rollout.
