@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -421,38 +419,5 @@ func TestEveryPageIsAccessible(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestScreenshots writes the screenshots for docs/console.md into the folder HANSE_SCREENSHOTS.
-func TestScreenshots(t *testing.T) {
-	folder := os.Getenv("HANSE_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("HANSE_SCREENSHOTS is not set: make screenshots sets it")
-	}
-	ctx, ns := t.Context(), "shop"
-	must(t, suite.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-	tab := signedIn(t, suite.hub.Console)
-	placeWidgets(t, ns)
-	for _, name := range []string{"checkout", "catalog", "payments"} {
-		w := widget(ns, name)
-		must(t, suite.Hub.Create(ctx, w))
-		sayAllReady(t, w)
-	}
-	must(t, reports(ctx, frankfurt, widget(ns, "payments"), notReady("VolumeFailed")))
-	eventually(t, normal, func() error {
-		return bindingCondition(ctx, widget(ns, "payments"), hubv1.ConditionHealthy, metav1.ConditionFalse, "")
-	})
-	for _, picture := range []struct{ name, path, scheme string }{
-		{"fleet", "/", "light"},
-		{"fleet-dark", "/", "dark"},
-		{"objects", "/objects?namespace=" + ns, "light"},
-		{"object", "/object?group=" + widgetKind.Group + "&kind=Widget&namespace=" + ns + "&name=payments", "light"},
-		{"cluster", "/clusters/" + frankfurt, "light"},
-		{"whatif", "/whatif?namespace=" + ns, "dark"},
-	} {
-		tab.Prefer(picture.scheme)
-		tab.Visit(suite.hub.Console + picture.path)
-		must(t, os.WriteFile(filepath.Join(folder, picture.name+".png"), tab.Screenshot(), 0o644))
 	}
 }
