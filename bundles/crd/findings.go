@@ -116,6 +116,24 @@ func Message(reports ...Report) string {
 	return message(maxMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
+// Without returns the report without the findings that other reports about the same definition have too. An
+// acknowledgement names a finding by its crd, rule and path, so these decide.
+func (r Report) Without(others ...Report) Report {
+	drop := func(list []Finding, total int, of func(Report) []Finding) ([]Finding, int) {
+		kept := slices.DeleteFunc(slices.Clone(list), func(f Finding) bool {
+			return slices.ContainsFunc(others, func(o Report) bool {
+				return slices.ContainsFunc(of(o), func(g Finding) bool {
+					return f.CRD == g.CRD && f.Rule == g.Rule && f.Path == g.Path && f.Version == g.Version && f.Acknowledged == g.Acknowledged
+				})
+			})
+		})
+		return kept, total - (len(list) - len(kept))
+	}
+	r.Blocked, r.BlockedTotal = drop(r.Blocked, r.BlockedTotal, func(o Report) []Finding { return o.Blocked })
+	r.Warnings, r.WarningsTotal = drop(r.Warnings, r.WarningsTotal, func(o Report) []Finding { return o.Warnings })
+	return r
+}
+
 // UndoMessage returns a text like that of Message, for a return to earlier definitions. limit is the maximum number of
 // characters, because the caller writes its own text before the result. accept says how a user accepts the changes.
 func UndoMessage(limit int, accept string, reports ...Report) string {

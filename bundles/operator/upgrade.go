@@ -3,8 +3,10 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -26,10 +28,19 @@ type Upgrade struct {
 // ChangedDefinition is a CustomResourceDefinition that an upgrade changes.
 type ChangedDefinition struct {
 	Before, After *unstructured.Unstructured
+	// Held are other states of the definition that clusters hold, such as an earlier one while a rollout is in progress.
+	Held []*unstructured.Unstructured
 	// StoredVersions, Earlier and Objects are those of crd.Input.
 	StoredVersions map[string][]string
 	Earlier        []*apiextensionsv1.CustomResourceDefinition
 	Objects        []crd.Object
+}
+
+// Others returns those of the states of the definition that differ from Before and After.
+func (d ChangedDefinition) Others(states []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(states), func(u *unstructured.Unstructured) bool {
+		return equality.Semantic.DeepEqual(u.Object["spec"], d.Before.Object["spec"]) || equality.Semantic.DeepEqual(u.Object["spec"], d.After.Object["spec"])
+	})
 }
 
 // Verdict says whether an upgrade is stored.
@@ -44,29 +55,32 @@ type Verdict struct {
 // the name and the versions of the chart in the message of the condition Stored.
 const maxUndoLength = 824
 
-// Judge compares the definitions. It returns an error only if ctx ends, or if the definition before cannot be read.
+// Judge compares the definitions. It returns an error only if ctx ends, or if a definition before cannot be read.
 func (u Upgrade) Judge(ctx context.Context) (Verdict, error) {
 	var reports []crd.Report
 	for _, d := range u.Definitions {
-		before, err := crd.Definition(d.Before)
-		if err != nil {
-			return Verdict{}, err
-		}
 		after, err := crd.Definition(d.After)
 		if err != nil {
 			return Verdict{Reason: hubv1.ReasonManifestInvalid, Message: fmt.Sprintf("%v; the stored objects stay", err)}, nil
 		}
-		report, err := crd.Check(ctx, crd.Input{
-			Before: before, After: after, StoredVersions: d.StoredVersions, Earlier: d.Earlier, Objects: d.Objects, Acknowledged: u.Acknowledged,
-		})
-		kind, _, _ := manifest.DefinedKind(d.After)
-		if ctx.Err() != nil {
-			return Verdict{}, fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
+		seen := len(reports)
+		for _, state := range append([]*unstructured.Unstructured{d.Before}, d.Held...) {
+			before, err := crd.Definition(state)
+			if err != nil {
+				return Verdict{}, err
+			}
+			report, err := crd.Check(ctx, crd.Input{
+				Before: before, After: after, StoredVersions: d.StoredVersions, Earlier: d.Earlier, Objects: d.Objects, Acknowledged: u.Acknowledged,
+			})
+			kind, _, _ := manifest.DefinedKind(d.After)
+			if ctx.Err() != nil {
+				return Verdict{}, fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
+			}
+			if err != nil {
+				return Verdict{Reason: hubv1.ReasonManifestInvalid, Message: fmt.Sprintf("comparing the definitions of %s: %v; the stored objects stay", kind, err)}, nil
+			}
+			reports = append(reports, report.Without(reports[seen:]...))
 		}
-		if err != nil {
-			return Verdict{Reason: hubv1.ReasonManifestInvalid, Message: fmt.Sprintf("comparing the definitions of %s: %v; the stored objects stay", kind, err)}, nil
-		}
-		reports = append(reports, report)
 	}
 	if isOlder(u.Chart, u.Stored) {
 		if text := crd.UndoMessage(maxUndoLength, "accept a change by its crd, rule and path in spec.acknowledge", reports...); text != "" {

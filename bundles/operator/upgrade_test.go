@@ -77,6 +77,12 @@ spec:
 		"a removal by an older chart":           {Upgrade{Definitions: []ChangedDefinition{broken}, Chart: of("1.0.0"), Stored: of("2.0.0")}, hubv1.ReasonUndoBlocked, "chart rotors 1.0.0 is older than the stored 2.0.0: "},
 		"a definition that cannot be read":      {Upgrade{Definitions: []ChangedDefinition{{Before: definition(one), After: &unstructured.Unstructured{Object: map[string]any{"spec": "a"}}}}}, hubv1.ReasonManifestInvalid, "the stored objects stay"},
 		"an upgrade that changes no definition": {},
+		"a field that only a definition in an earlier wave lacks": {Upgrade{Definitions: []ChangedDefinition{{
+			Before: definition(one), Held: []*unstructured.Unstructured{definition(both)}, After: definition(one), Objects: broken.Objects,
+		}}}, hubv1.ReasonUpgradeBlocked, "1 change breaks"},
+		"the same change of two definitions": {Upgrade{Definitions: []ChangedDefinition{{
+			Before: definition(both), Held: []*unstructured.Unstructured{definition(both + ", hue: {type: string}")}, After: definition(one), Objects: broken.Objects,
+		}}}, hubv1.ReasonUpgradeBlocked, "1 change breaks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/bundles/operator"
 	"github.com/hanse-dev/hanse/hub/store/revisions"
 	"github.com/hanse-dev/hanse/member/health"
+	"github.com/hanse-dev/hanse/placement/decide"
 )
 
 // upgradable returns a refusal if the new version of an operator's CustomResourceDefinition breaks objects that the hub
@@ -30,6 +32,9 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		}
 		d := operator.ChangedDefinition{Before: manifest.Of(ch.before), After: ch.Manifest}
 		var err error
+		if d.Held, err = c.heldDefinitions(ctx, o, ch.id(), d); err != nil {
+			return err
+		}
 		if d.Objects, err = c.sent(ctx, kind); err != nil {
 			return err
 		}
@@ -49,6 +54,36 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		c.opts.Events.Eventf(o, nil, corev1.EventTypeWarning, hubv1.ReasonStoredVersionKept, "Store", "%s", verdict.Warning)
 	}
 	return nil
+}
+
+// heldDefinitions returns the states of a CustomResourceDefinition that clusters hold by the operator's SetRollout,
+// except those that d has already. A state whose Secret is lost is left out: the SetRollout then stops.
+func (c *Controller) heldDefinitions(
+	ctx context.Context, o *hubv1.FederatedOperator, id hubv1.ObjectIdentity, d operator.ChangedDefinition,
+) (held []*unstructured.Unstructured, err error) {
+	of := hubv1.ReferenceTo(o)
+	record, err := c.setRollout(ctx, c.opts.Client, of)
+	if err != nil || record == nil || record.Spec.Rollout == nil {
+		return nil, err
+	}
+	lists := map[string]decide.SetList{}
+	for _, n := range decide.SetInUse(&record.Spec) {
+		digest := record.Spec.Revision(n).List
+		if lists[digest], err = c.opts.Sets.SetList(ctx, digest); err != nil && !errors.Is(err, decide.ErrRevisionMissing) {
+			return nil, fmt.Errorf("reading revision %d of %s: %w", n, of, err)
+		}
+	}
+	for _, part := range decide.HeldParts(&record.Spec, lists, id) {
+		state, err := c.opts.Sets.SetPart(ctx, part)
+		if errors.Is(err, decide.ErrRevisionMissing) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a definition that clusters hold, %s: %w", id, err)
+		}
+		held = append(held, state)
+	}
+	return d.Others(held), nil
 }
 
 // storedVersions returns, for each cluster, the versions in which the cluster's API server stores the objects of a

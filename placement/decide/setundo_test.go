@@ -55,6 +55,13 @@ func TestAnUndoReturnsTheWholeBundleWaveByWave(t *testing.T) {
 		t.Errorf("the rollout is %+v", r)
 	}
 
+	for object, want := range map[string]string{"CustomResourceDefinition/x": "2", "Deployment/m": "1"} {
+		parts := HeldParts(f.spec, f.lists, hubv1.IdentityOf(manifestOf(object, "")))
+		if len(parts) != 1 || f.parts[parts[0]].Object["spec"].(map[string]any)["content"] != want {
+			t.Errorf("the clusters hold the contents %v of %s, want %s", parts, object, want)
+		}
+	}
+
 	policy := &hubv1.ClusterOverridePolicy{} // changes the rules of the Deployment, and not the bundle
 	policy.Name, policy.UID = "more", "o"
 	policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "apps", Kind: "Deployment"}}

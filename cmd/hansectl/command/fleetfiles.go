@@ -231,6 +231,8 @@ type hubKinds interface {
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 	// bundled returns the bundles of the hub, and the source that reads their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)
+	// held returns the contents of an object that clusters shall hold by the SetRollout of its bundle.
+	held(of hubv1.BundleReference, id hubv1.ObjectIdentity) ([]*unstructured.Unstructured, error)
 	// within reports whether hansectl has read the objects of a namespace. It is false for other namespaces if the user
 	// has named one.
 	within(namespace string) bool

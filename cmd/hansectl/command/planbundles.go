@@ -111,6 +111,23 @@ func (r *fleetReader) bundled() ([]hubv1.BundleObject, inputs.Source) {
 	return r.bundles, inputs.SourceOn(r.ctx, r.Client, renderedChart)
 }
 
+// held implements hubKinds. Without the right to read the SetRollout and its Secrets, it adds a note.
+func (r *fleetReader) held(of hubv1.BundleReference, id hubv1.ObjectIdentity) ([]*unstructured.Unstructured, error) {
+	record, err := inputs.SetRollout(r.ctx, r.Client, of)
+	if record != nil {
+		var held []*unstructured.Unstructured
+		if held, err = inputs.HeldContents(r.ctx, r.Client, &record.Spec, id); err == nil {
+			return held, nil
+		}
+	}
+	return nil, r.unlessForbidden(err, "definitions that clusters hold in earlier waves are not compared")
+}
+
+// held implements hubKinds.
+func (*fileKinds) held(hubv1.BundleReference, hubv1.ObjectIdentity) ([]*unstructured.Unstructured, error) {
+	return nil, nil
+}
+
 // within implements hubKinds.
 func (r *fleetReader) within(namespace string) bool {
 	return r.Namespace == "" || r.Namespace == namespace
@@ -252,7 +269,7 @@ func (f *fleetFiles) applyBundle(ctx context.Context, fleet *decide.Fleet, kinds
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	if blocked, err := f.upgradeBlocked(ctx, fleet, b, read); blocked || err != nil {
+	if blocked, err := f.upgradeBlocked(ctx, fleet, kinds, b, read); blocked || err != nil {
 		return err
 	}
 	objects := read.Objects
@@ -298,7 +315,7 @@ func (f *fleetFiles) applyBundle(ctx context.Context, fleet *decide.Fleet, kinds
 
 // upgradeBlocked judges the definitions that an operator changes, as the hub does. If they break objects in use, the
 // hub keeps the stored objects: upgradeBlocked then records the problem and returns true.
-func (f *fleetFiles) upgradeBlocked(ctx context.Context, fleet *decide.Fleet, b hubv1.BundleObject, read inputs.Rendered) (bool, error) {
+func (f *fleetFiles) upgradeBlocked(ctx context.Context, fleet *decide.Fleet, kinds hubKinds, b hubv1.BundleObject, read inputs.Rendered) (bool, error) {
 	o, ok := b.(*hubv1.FederatedOperator)
 	if !ok {
 		return false, nil
@@ -330,6 +347,11 @@ func (f *fleetFiles) upgradeBlocked(ctx context.Context, fleet *decide.Fleet, b 
 			}
 		}
 		if d.Before != nil && !equality.Semantic.DeepEqual(d.Before.Object["spec"], after.Object["spec"]) {
+			held, err := kinds.held(hubv1.ReferenceTo(b), hubv1.IdentityOf(after))
+			if err != nil {
+				return false, err
+			}
+			d.Held = d.Others(held)
 			up.Definitions = append(up.Definitions, d)
 		}
 	}

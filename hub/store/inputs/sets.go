@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -50,6 +51,32 @@ func SetLists(ctx context.Context, c client.Reader, spec *hubv1.SetRolloutSpec) 
 		if out[digest], err = decide.ReadSetList(secret.Data[decide.ContentKey]); err != nil {
 			return nil, err
 		}
+	}
+	return out, nil
+}
+
+// HeldContents reads the contents of an object of a bundle that clusters shall hold. A content that is lost is missing
+// in the result.
+func HeldContents(ctx context.Context, c client.Reader, spec *hubv1.SetRolloutSpec, id hubv1.ObjectIdentity) ([]*unstructured.Unstructured, error) {
+	lists, err := SetLists(ctx, c, spec)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, part := range decide.HeldParts(spec, lists, id) {
+		secret := &corev1.Secret{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: decide.SetPartSecret(part)}, secret)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading an earlier content of %s: %w", id, err)
+		}
+		content, err := decide.ReadTemplate(secret.Data[decide.ContentKey])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, content)
 	}
 	return out, nil
 }

@@ -48,7 +48,7 @@ func newSetParts() *setParts {
 }
 
 func listName(digest string) string { return decide.SetListSecret(digest) }
-func partName(digest string) string { return "set-part-" + digest }
+func partName(digest string) string { return decide.SetPartSecret(digest) }
 
 // OnSetLost registers a function that is called with the bundles whose newest list is not stored completely any more,
 // because a user has deleted a Secret. Call OnSetLost before Lead. The function must not block.
