@@ -32,8 +32,8 @@ var (
 // maxReported is the maximum length of each text that an agent reports.
 const maxReported = 64
 
-// RecordAgent records the request of an agent whose token a Secret allows. The request is in the status until the Secret is
-// deleted or has another token. A cluster has at most one request: the first key that uses a token owns it.
+// RecordAgent records the request of an agent whose token a Secret allows. The request is in the status until the
+// Secret is deleted or has another token. A cluster has at most one request: the first key that uses a token owns it.
 func (r *Reconciler) RecordAgent(ctx context.Context, cluster, token string, request hubv1.AgentRequest) error {
 	var secret corev1.Secret
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: hubv1.JoinSecretPrefix + cluster}, &secret)

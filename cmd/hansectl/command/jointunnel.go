@@ -68,13 +68,9 @@ func (j *join) runTunnel(ctx context.Context, wanted *hubv1.MemberCluster) error
 	if err != nil {
 		return err
 	}
-	secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.TunnelSecret})
-	err = onHub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if apierrors.IsNotFound(err) {
-		return errNoTunnel
-	}
+	pin, err := tunnelPin(ctx, onHub)
 	if err != nil {
-		return fmt.Errorf("reading the fingerprint of the hub's key: %w", err)
+		return err
 	}
 	if j.dryRun == "client" {
 		onHub = notWriting{onHub}
@@ -107,11 +103,24 @@ func (j *join) runTunnel(ctx context.Context, wanted *hubv1.MemberCluster) error
 			return err
 		}
 	}
-	j.printHelm(secret.Annotations[hubv1.FingerprintAnnotation], token)
+	j.printHelm(pin, token)
 	if j.dryRun == "client" || !j.wait || len(keys) == 0 {
 		return nil
 	}
 	return j.awaitReady(ctx, onHub)
+}
+
+// tunnelPin returns the fingerprint of the hub's key.
+func tunnelPin(ctx context.Context, hub client.Client) (string, error) {
+	secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubv1.TunnelSecret})
+	err := hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if apierrors.IsNotFound(err) {
+		return "", errNoTunnel
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the fingerprint of the hub's key: %w", err)
+	}
+	return secret.Annotations[hubv1.FingerprintAnnotation], nil
 }
 
 // printHelm prints the command that installs the agent on the member. pin is the fingerprint of the hub's key. token is
