@@ -58,8 +58,12 @@ func SetRolloutOf(in SetInput, asked string) Rollout {
 	})
 	r.countWaves(in.Placement, len(waveOf) > 0)
 	r.Result, r.Progress = r.result(&hubv1.BindingSpec{})
-	if waits := in.waitsForHub(); waits != "" {
+	switch waits := in.waitsForHub(); {
+	case waits == "":
+	case r.Result == RolloutDone:
 		r.Result, r.Progress = RolloutRuns, "Waiting for the hub: "+waits
+	default:
+		r.Progress += "; " + waits
 	}
 	return r
 }

@@ -266,10 +266,18 @@ func (r *objectReader) status(ctx context.Context) (view.Status, error) {
 	if err != nil {
 		return view.Status{}, err
 	}
-	status := view.Of(view.StatusInput{ID: r.id, Object: r.object, Binding: r.binding, Members: members, Now: r.now})
+	in := view.StatusInput{ID: r.id, Object: r.object, Binding: r.binding, Members: members, Now: r.now}
 	if r.binding != nil {
-		return status, nil
+		set, err := r.user.setRolloutOf(ctx, r.binding)
+		if err != nil {
+			return view.Status{}, err
+		}
+		if set != nil {
+			in.BundleRollout = view.RolloutOfBundle(set.Bundle, set, nil)
+		}
+		return view.Of(in), nil
 	}
+	status := view.Of(in)
 	around := view.Surroundings{}
 	around.Placements, err = scopes.PlacementsFor(ctx, r.user, r.id.Namespace)
 	if err := r.user.unlessForbidden(err, "You do not see all placements"); err != nil {

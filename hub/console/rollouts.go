@@ -468,7 +468,7 @@ type rolloutObjectBody struct {
 	History view.RolloutHistory
 	// PlacementPath is the path of the placement's page. It is empty if no placement selects the object.
 	PlacementPath string
-	// Bundle is the bundle of the object. It is empty if the object is in none.
+	// Bundle is the bundle with which the object changes. It is empty if there is none.
 	Bundle             string
 	Namespace, Binding string
 	State, CSRF        string
@@ -502,8 +502,11 @@ func (u *user) rollingBinding(ctx context.Context, namespace, name string) (hubv
 // stateOfObject returns a digest of the revisions of an object. It detects a form from an outdated page, so that the
 // console can refuse the form.
 func stateOfObject(b hubv1.BindingObject) string {
-	r := b.BindingSpec().Rollout
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", b.GetUID(), r.Revision, r.Newest, r.Failed, r.Undone))
+	return stateOf(string(b.GetUID()), b.BindingSpec().Rollout)
+}
+
+func stateOf(uid string, r *hubv1.BindingRollout) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", uid, r.Revision, r.Newest, r.Failed, r.Undone))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -535,10 +538,18 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 		}
 	}
 	body.Rollout = view.RolloutOf(in)
-	if of := b.BindingSpec().ObjectRef.Bundle; of != nil {
-		body.Bundle = of.String()
-	} else {
-		if body.MayUndo, err = v.user.mayUndo(ctx, b); err != nil {
+	set, err := v.user.setRolloutOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if set != nil {
+		if err := body.showSet(ctx, v.user, b, set, in); err != nil {
+			return nil, err
+		}
+		id, body.Bundle = set.Bundle.Identity(), set.Bundle.String()
+	}
+	if set != nil || b.BindingSpec().ObjectRef.Bundle == nil {
+		if body.MayUndo, err = v.user.mayUndo(ctx, id); err != nil {
 			return nil, err
 		}
 	}

@@ -200,14 +200,17 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v.PostForm.Get("state") != stateOfObject(b) {
+	id, spec, state, err := v.user.revisionsOf(ctx, b)
+	if err != nil {
+		return "", err
+	}
+	if v.PostForm.Get("state") != state {
 		return "", fmt.Errorf("%w: %w", errRefused, errStale)
 	}
-	spec := b.BindingSpec()
 	if spec.ObjectRef.Bundle != nil {
 		return "", fmt.Errorf("%w: %w", errRefused, errInBundle)
 	}
-	if err := v.user.must(ctx, undoRight(b), "rollout-undo"); err != nil {
+	if err := v.user.must(ctx, undoRight(id.Namespace), "rollout-undo"); err != nil {
 		return "", err
 	}
 	to, err := strconv.ParseInt(v.PostForm.Get("revision"), 10, 64)
@@ -221,28 +224,29 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 		return "", fmt.Errorf("%w: the clusters get revision %d already", errRefused, to)
 	}
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(spec.ObjectRef.GroupVersionKind())
-	id := hubv1.ObjectOf(b)
+	object.SetGroupVersionKind(hubv1.GroupVersion.WithKind(id.Kind))
+	if id == hubv1.ObjectOf(b) {
+		object.SetGroupVersionKind(spec.ObjectRef.GroupVersionKind())
+	}
 	if err := v.user.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, object); err != nil {
 		return "", fmt.Errorf("reading %s: %w", id, err)
 	}
 	return rolloutObjectPath(namespace, name), v.user.annotate(ctx, object, rollout.Undo(to, v.now))
 }
 
-var errInBundle = errors.New("an object of a bundle has no revision of its own: return to the earlier content of the bundle")
+var errInBundle = errors.New("the bundle of the object has no revisions that you may read: return to its earlier content")
 
 // undoRight returns the right on placements that an undo needs. The hub's admission checks the same right.
-func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
-	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: b.GetNamespace()}
+func undoRight(namespace string) authorizationv1.ResourceAttributes {
+	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: namespace}
 	if right.Namespace == "" {
 		right.Resource = "clusterplacements"
 	}
 	return right
 }
 
-// mayUndo reports whether the user may undo a rollout of an object.
-func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error) {
-	id := hubv1.ObjectOf(b)
+// mayUndo reports whether the user may undo a rollout of an object, or of a bundle.
+func (u *user) mayUndo(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
 	mapping, err := u.RESTMapper().RESTMapping(id.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return false, nil
@@ -251,7 +255,7 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 		return false, fmt.Errorf("finding the kind %s: %w", id.Kind, err)
 	}
 	patch := authorizationv1.ResourceAttributes{Verb: "patch", Group: id.Group, Resource: mapping.Resource.Resource, Namespace: id.Namespace, Name: id.Name}
-	for _, right := range []authorizationv1.ResourceAttributes{undoRight(b), patch} {
+	for _, right := range []authorizationv1.ResourceAttributes{undoRight(id.Namespace), patch} {
 		if may, err := u.may(ctx, right); err != nil || !may {
 			return false, err
 		}
