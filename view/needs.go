@@ -41,9 +41,9 @@ const (
 
 var problemStates = []ProblemState{ProblemDegraded, ProblemNotReady, ProblemUnknown, ProblemWaits, ProblemHeld, ProblemWarning}
 
-// Needs are the problems that need a user, the most urgent first. Several consequences of one cause are one entry: the
-// copies on a cluster that is away count in the entry of the cluster, and the objects of a placement without clusters in
-// the entry of its held removal.
+// Needs are the problems that need a user, the most urgent first. Several consequences of one cause are one entry. The
+// copies on a cluster that is away count in the entry of the cluster. The objects of a placement without clusters count
+// in the entry of its held removal.
 type Needs struct {
 	Entries []Problem
 	// Of has the number of entries of each topic, also of those that a limit leaves out.
