@@ -270,14 +270,19 @@ func TestAWaveIsApprovedOnItsPage(t *testing.T) {
 	const button = `form[action="/rollouts/approve"] button`
 	tab.Wait("the page asks for the approval", `!!document.querySelector('`+button+`')`)
 	must(t, rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore"))
-	// The live page may replace the button while the key is pressed, or may be older than the placement. A user then
-	// presses again.
+	// The live page may replace the button while the key is pressed, or may be older than the placement, which the console
+	// refuses on a page of its own. A user then returns to the page and presses again.
+	page := browser.Eval[string](tab, "location.href")
 	const focus = `(b => { b?.focus(); return !!b })(document.querySelector('` + button + `'))`
 	var pressed time.Time
 	eventually(t, 2*time.Minute, func() error {
-		if time.Since(pressed) > 10*time.Second && browser.Eval[bool](tab, focus) {
-			tab.Press(kb.Enter, "")
-			pressed = time.Now()
+		if time.Since(pressed) > 10*time.Second {
+			if !browser.Eval[bool](tab, focus) {
+				tab.Visit(page)
+			} else {
+				tab.Press(kb.Enter, "")
+				pressed = time.Now()
+			}
 		}
 		return rolloutIs(ctx, web, hubv1.RolloutComplete, "")
 	})
