@@ -157,7 +157,7 @@ func (s *setStep) targets() ([]rollout.Target, error) {
 	var out []rollout.Target
 	for _, name := range s.names() {
 		m := s.cluster(name)
-		t := rollout.Target{Cluster: name, Wave: WaveOf(s.Placement.PlacementSpec().Rollout, m), Kept: cmp.Or(s.keeps(name, m), s.kept[name])}
+		t := rollout.Target{Cluster: name, Wave: WaveOf(s.Placement.PlacementSpec().Rollout, m), Kept: cmp.Or(s.keeps(name, m), s.kept[name]), Held: s.kept[name] != ""}
 		if before := s.Spec.Cluster(name); before != nil {
 			t.Holds, t.KeptHealth = before.Revision, before.KeptHealth
 			if before.Since != nil {

@@ -264,6 +264,21 @@ func TestAManualWaveWithoutClustersNeedsItsApproval(t *testing.T) {
 	})
 }
 
+func TestAReturnWaitsForClustersWhoseRemovalsAreHeld(t *testing.T) {
+	tell(t, map[string]func(s *story){
+		"until a user has confirmed the removals": func(s *story) {
+			s.change("t2").step().healthy("a").step().healthy("b", "c").step().healthy("d", "e").step().later(time.Minute)
+			b := s.target("b")
+			b.Kept, b.Held = "waits for a confirmation", true
+			s.undo("1").step().healthy("a").step().healthy("c").step().want("WaitingForClusters asia: a=1 b=2 c=1 d=2 e=2")
+			s.says("wave asia waits for b, which keeps revision 2 and waits for a confirmation; to leave the cluster out, use hansectl rollout skip web b -n shop")
+			b = s.target("b")
+			b.Kept, b.Held = "", false
+			s.step().healthy("b").step().healthy("d", "e").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
+		},
+	})
+}
+
 func TestOnlyAReturnNeedsNoApproval(t *testing.T) {
 	manual := func(s *story) *story {
 		s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual

@@ -40,7 +40,8 @@ func latest(a, b time.Time) time.Time {
 // counts reports whether the wave of a cluster waits for this cluster. The result is false if a user has skipped the
 // cluster or its wave, and if other clusters replace it before it has begun to change. It is false for a cluster that
 // does not answer, if the policy says unreachable: Skip. A rollback waits for none of the clusters that do not answer.
-// A return, a promotion and the first revision do not wait for clusters that keep their revision.
+// A return, a promotion and the first revision do not wait for clusters that keep their revision, unless a removal there
+// waits for a user.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	return !away && !s.keepsAside(t) && !s.skipped(t)
@@ -48,7 +49,7 @@ func (s *step) counts(t *target) bool {
 
 // keepsAside reports whether the cluster keeps its current revision, and its wave does not wait for it.
 func (s *step) keepsAside(t *target) bool {
-	return t.Kept != "" && s.exempt() || t.Evicting && (s.rollingBack() || !s.began(t))
+	return t.Kept != "" && !t.Held && s.exempt() || t.Evicting && (s.rollingBack() || !s.began(t))
 }
 
 // skipped reports whether a user has skipped the cluster or its wave.

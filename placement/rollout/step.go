@@ -29,6 +29,9 @@ type Target struct {
 	// cordoned, or the removal of its copy waits for a user. A wave waits for such a cluster. It is empty for other
 	// clusters.
 	Kept string
+	// Held is true if the next revision would remove objects, and the removal waits for a user. Also a return and a
+	// promotion wait for such a cluster. Kept then has the reason.
+	Held bool
 	// KeptHealth is the health of the copy when Kept began. Degraded includes a refused write. It is empty if Kept is
 	// empty, or if the cluster does not hold the revision of the change in progress.
 	KeptHealth hubv1.Health
