@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,7 +64,7 @@ func TestAHubPublishesItsMembersAndDecisions(t *testing.T) {
 }
 
 func notThere(err error) error {
-	if client.IgnoreNotFound(err) == nil && err != nil {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("it is still there: %w", err)

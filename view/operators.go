@@ -246,8 +246,8 @@ func (o Operators) writeNotes(w io.Writer) {
 	}
 }
 
-// kindNames returns kinds, such as Rotor.example.com, as text: the first ones of each group, as in "Prometheus, Probe and
-// 8 more (monitoring.coreos.com)".
+// kindNames returns kinds, such as Rotor.example.com, as text: the first ones of each group, as in "Prometheus, Probe
+// and 8 more (monitoring.coreos.com)".
 func kindNames(kinds []string) string {
 	const maxKinds = 2
 	byGroup := map[string][]string{}
@@ -318,8 +318,8 @@ type OperatorOnClusters struct {
 	Conditions []metav1.Condition `json:"conditions"`
 	// OnClusters are the clusters on which the operator is placed, sorted by name.
 	OnClusters []OperatorOnCluster `json:"onClusters"`
-	// Rollout is the rollout of the operator as a whole. It is absent if the operator is not rolled out as a whole. Change is
-	// what the newest revision adds, changes and removes. It is absent if the user may not read the lists of objects.
+	// Rollout is the rollout of the operator as a whole. It is absent if the operator is not rolled out as a whole. Change
+	// is what the newest revision adds, changes and removes. It is absent if the user may not read the lists of objects.
 	Rollout *BundleRollout `json:"rollout,omitempty"`
 	Change  *SetChange     `json:"change,omitempty"`
 	// Undecided says why Rollout is not about the newest content of the operator.

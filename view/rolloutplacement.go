@@ -30,8 +30,8 @@ type PlacementRollout struct {
 // RolloutObject is an object whose rollout is not complete.
 type RolloutObject struct {
 	Object string `json:"object"`
-	// Bundle is the bundle whose rollout this is. The object is the first one that the change of the bundle changes. Bundle
-	// is empty if the object has a rollout of its own.
+	// Bundle is the bundle whose rollout this is. The object is the first one that the change of the bundle changes.
+	// Bundle is empty if the object has a rollout of its own.
 	Bundle string `json:"bundle,omitempty"`
 	// Rollout is the state of the object's rollout. It is absent until the hub has stored a revision of the object.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`

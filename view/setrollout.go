@@ -28,8 +28,8 @@ type SetInput struct {
 	Now     time.Time
 }
 
-// SetRolloutOf returns the rollout of a bundle as a whole. asked is the object of the bundle that the user has named. It
-// is empty if the user has named the bundle.
+// SetRolloutOf returns the rollout of a bundle as a whole. asked is the object of the bundle that the user has named.
+// It is empty if the user has named the bundle.
 func SetRolloutOf(in SetInput, asked string) Rollout {
 	r := Rollout{Object: objectOfBundle(in), Asked: asked, Placement: followedBy(&hubv1.BindingSpec{PlacementRef: in.Spec.PlacementRef}), Rollout: *in.Spec.Rollout}
 	waveOf, isObserved := wavesOf(in.Placement, in.Members), Observed(in.Members, nil, in.Now)

@@ -145,8 +145,8 @@ const (
 	// missing if the user is not known.
 	ChangedByAnnotation = Prefix + "changed-by"
 
-	// RolloutUndoAnnotation on a hub object or a bundle has the number of a revision. All clusters return to this revision,
-	// wave by wave. They keep the content of this revision until the hub object, or the bundle, changes.
+	// RolloutUndoAnnotation on a hub object or a bundle has the number of a revision. All clusters return to this
+	// revision, wave by wave. They keep the content of this revision until the hub object, or the bundle, changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
 
 	// RolloutUndoAcknowledgeAnnotation on a CustomResourceDefinition of the hub lists API versions, separated by commas.
@@ -171,10 +171,13 @@ const (
 	// JoinSecretType is the type of the Secrets in hanse-system by which an agent may ask for its approval, once. The name
 	// of such a Secret is JoinSecretPrefix and the name of the MemberCluster. It has no token, but JoinDigestKey: the
 	// SHA-256 of the token in hexadecimal digits, and JoinExpiryKey: the time until which a key may use it, by RFC 3339.
-	JoinSecretType   = "hanse.dev/join"
+	JoinSecretType = "hanse.dev/join"
+	// JoinSecretPrefix begins the name of a Secret of JoinSecretType.
 	JoinSecretPrefix = "hanse-join-"
-	JoinDigestKey    = "sha256"
-	JoinExpiryKey    = "expires"
+	// JoinDigestKey is the key of a token's digest in a Secret of JoinSecretType.
+	JoinDigestKey = "sha256"
+	// JoinExpiryKey is the key of a token's end in a Secret of JoinSecretType.
+	JoinExpiryKey = "expires"
 
 	// TokenOfAnnotation is set on a Secret of a member to which a token is bound. The value tells which hub uses the
 	// token: it is the UID of that hub's namespace kube-system.

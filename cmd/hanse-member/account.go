@@ -51,8 +51,8 @@ func fromSecret(ctx context.Context, config *rest.Config, name string) (tls.Cert
 	}
 	certificate, err := handshake.Certificate(secret.Data[keyOfSecret])
 	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("Secret %s/%s has no usable key under %s; if you delete it, the next start of the agent makes a new key, "+
-			"which the hub's administrator approves again: %w", namespace, name, keyOfSecret, err)
+		return tls.Certificate{}, nil, fmt.Errorf("the key %s of Secret %s/%s is not usable; if you delete the Secret, the next start of the agent makes a new key, "+
+			"which the hub's administrator approves again: %w", keyOfSecret, namespace, name, err)
 	}
 	tokens := transport.NewCachedTokenSource(&accountTokens{accounts: core.ServiceAccounts(namespace), bound: secret})
 	ofAccount := rest.AnonymousClientConfig(config)

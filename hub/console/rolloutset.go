@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// setRolloutOf reads the rollout of the bundle with which an object changes. It returns nil if the object does not change
-// with a bundle, or if the user may not read the SetRollout.
+// setRolloutOf reads the rollout of the bundle with which an object changes. It returns nil if the object does not
+// change with a bundle, or if the user may not read the SetRollout.
 func (u *user) setRolloutOf(ctx context.Context, b hubv1.BindingObject) (*hubv1.SetRolloutSpec, error) {
 	of := b.BindingSpec().ObjectRef.Bundle
 	if of == nil || b.BindingSpec().Rollout == nil {

@@ -52,6 +52,7 @@ func (s *server) server() grants.Server {
 
 // watch asks the server until the test ends. Its steps run at their times.
 func watch(t *testing.T, s *server, steps map[time.Duration]func(*server), until time.Duration) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.start = time.Now()

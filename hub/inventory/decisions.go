@@ -33,7 +33,8 @@ type Decisions struct {
 	told   string                                // the last failure in the log
 }
 
-// NewDecisions returns Decisions that are written to a namespace. The client reads bindings and placements from a cache.
+// NewDecisions returns Decisions that are written to a namespace. The client reads bindings and placements from a
+// cache.
 func NewDecisions(c client.Client, namespace string) *Decisions {
 	return &Decisions{client: c, namespace: namespace, pause: lookAgain, coalesce: coalesce, changed: make(chan struct{}, 1)}
 }

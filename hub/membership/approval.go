@@ -135,13 +135,14 @@ func (r *Reconciler) requestOf(ctx context.Context, cluster *hubv1.MemberCluster
 		return nil, nil
 	}
 	var secret corev1.Secret
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: hubv1.JoinSecretPrefix + cluster.Name}, &secret)
-	if err != nil && !apierrors.IsNotFound(err) {
+	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: hubv1.JoinSecretPrefix + cluster.Name}
+	switch err := r.client.Get(ctx, key, &secret); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
 		return nil, fmt.Errorf("reading the token of MemberCluster %s: %w", cluster.Name, err)
+	case strings.HasPrefix(string(secret.Data[hubv1.JoinDigestKey]), request.Token):
+		return &request, nil
 	}
-	if err != nil || !strings.HasPrefix(string(secret.Data[hubv1.JoinDigestKey]), request.Token) {
-		r.records.change(cluster.Name, func(of *record) { of.request = hubv1.AgentRequest{} })
-		return nil, nil
-	}
-	return &request, nil
+	r.records.change(cluster.Name, func(of *record) { of.request = hubv1.AgentRequest{} })
+	return nil, nil
 }

@@ -61,8 +61,8 @@ func removalKey(of hubv1.BundleReference, id key) key {
 // bundleSets is what the leader knows of bundles beside their SetRollouts.
 type bundleSets struct {
 	mu sync.Mutex
-	// chosen has, by bundle and object, the clusters that the last decision on the object chose. They are nil for an object
-	// that is in no revision in use: the decision then says nothing about a revision that may be in use later.
+	// chosen has, by bundle and object, the clusters that the last decision on the object chose. They are nil for an
+	// object that is in no revision in use: the decision then says nothing about a revision that may be in use later.
 	chosen map[hubv1.BundleReference]map[key]map[string]bool
 	// asked are the objects of each bundle whose removals package guard was asked to judge.
 	asked map[hubv1.BundleReference][]key

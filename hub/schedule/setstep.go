@@ -146,8 +146,8 @@ func (r *setRun) gather(ctx context.Context) (ready bool, err error) {
 	return true, r.newestRules(ctx)
 }
 
-// undo reads the revision to which a user wants to return the bundle. If a part of it is lost, or an object of it cannot
-// be stored again, the bundle must not return to it.
+// undo reads the revision to which a user wants to return the bundle. If a part of it is lost, or an object of it
+// cannot be stored again, the bundle must not return to it.
 func (r *setRun) undo(ctx context.Context) error {
 	r.in.Undo = r.bundle.GetAnnotations()[hubv1.RolloutUndoAnnotation]
 	earlier := decide.UndoOfSet(r.in.Spec, r.in.Undo)

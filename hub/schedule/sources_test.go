@@ -147,6 +147,7 @@ func TestAChangeOfAClusterWakesTheObjectsThatItConcerns(t *testing.T) {
 
 // fleetScheduler returns a leading scheduler of an aFleet whose cluster eu has changed, and whose objects are placed.
 func fleetScheduler(t *testing.T, q queue, before, after *hubv1.MemberCluster) *Scheduler {
+	t.Helper()
 	one := int32(1)
 	web := policy("web", decidetest.Spreading(hubv1.SpreadPolicy{NumberOfClusters: &one}))
 	web.Spec.Clusters.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}

@@ -215,8 +215,8 @@ func wasOrphaned(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// orDeleteIt returns a text for a message, which advises users to delete an object. The text is empty for a Namespace and
-// a CustomResourceDefinition, because their deletion also deletes other objects.
+// orDeleteIt returns a text for a message, which advises users to delete an object. The text is empty for a Namespace
+// and a CustomResourceDefinition, because their deletion also deletes other objects.
 func orDeleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""

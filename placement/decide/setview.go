@@ -135,8 +135,8 @@ func (v *SetView) leader() hubv1.ObjectIdentity {
 	return cmp.Or(had, first)
 }
 
-// BindingOfSet returns the state of a SetRollout in the form of a binding: its revisions, its rollout, and the revision of
-// each cluster.
+// BindingOfSet returns the state of a SetRollout in the form of a binding: its revisions, its rollout, and the revision
+// of each cluster.
 func BindingOfSet(spec *hubv1.SetRolloutSpec) *hubv1.BindingSpec {
 	out := &hubv1.BindingSpec{PlacementRef: spec.PlacementRef, Revisions: toObjectRevisions(spec.Revisions), Rollout: spec.Rollout}
 	for _, c := range spec.Clusters {

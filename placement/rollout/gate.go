@@ -40,8 +40,8 @@ func latest(a, b time.Time) time.Time {
 // counts reports whether the wave of a cluster waits for this cluster. The result is false if a user has skipped the
 // cluster or its wave, and if other clusters replace it before it has begun to change. It is false for a cluster that
 // does not answer, if the policy says unreachable: Skip. A rollback waits for none of the clusters that do not answer.
-// A return, a promotion and the first revision do not wait for clusters that keep their revision, unless a removal there
-// waits for a user.
+// A return, a promotion and the first revision do not wait for clusters that keep their revision, unless a removal
+// there waits for a user.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	return !away && !s.keepsAside(t) && !s.skipped(t)

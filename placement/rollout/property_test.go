@@ -299,8 +299,8 @@ func (f *fleet) checkApprovals(t *rapid.T, o *object, in Input, r Result) {
 	}
 }
 
-// checkWavesBefore checks that no cluster changes in the current wave while an earlier manual wave has no approval, also
-// if no cluster is in the earlier wave.
+// checkWavesBefore checks that no cluster changes in the current wave while an earlier manual wave has no approval,
+// also if no cluster is in the earlier wave.
 func (f *fleet) checkWavesBefore(t *rapid.T, o *object, v view, target Target) {
 	if target.Wave != v.at || target.Holds == 0 || target.Evicting || !slices.Contains(v.r.Moved, target.Cluster) {
 		return

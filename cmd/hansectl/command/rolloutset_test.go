@@ -29,8 +29,8 @@ func storeList(t *testing.T, list decide.SetList) string {
 }
 
 // rollingOperator makes the ConfigMap of the test an object of an operator that waits for the approval of its second
-// wave. The binding of the ConfigMap shows a rollout that has ended, as those of objects that do not lead do. Revision 3
-// changes the ConfigMap, adds a Secret and removes a Role.
+// wave. The binding of the ConfigMap shows a rollout that has ended, as those of objects that do not lead do. Revision
+// 3 changes the ConfigMap, adds a Secret and removes a Role.
 func rollingOperator(t *testing.T) (*hubv1.FederatedOperator, *hubv1.SetRollout, *hubv1.ResourceBinding) {
 	t.Helper()
 	_, object, binding := rolling(t)

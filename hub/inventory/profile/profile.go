@@ -1,9 +1,9 @@
 // Package profile renders a MemberCluster as a ClusterProfile of SIG Multicluster, and decisions of placements as
-// PlacementDecisions (cluster-inventory-api v0.1.2). It decides what is published, and when it is worth a write. Package
-// inventory writes it.
+// PlacementDecisions (cluster-inventory-api v0.1.2). It decides what is published, and when it is worth a write.
+// Package inventory writes it.
 //
-// Profiles are unstructured. The module has little more than types, and it requires other versions of libraries that the
-// hub shares with its API server.
+// Profiles are unstructured. The module has little more than types, and it requires other versions of libraries that
+// the hub shares with its API server.
 package profile
 
 import (
