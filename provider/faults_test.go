@@ -201,9 +201,9 @@ func TestAChangedCredentialThatDoesNotWorkReplacesTheOneThatDoes(t *testing.T) {
 
 	p, e := newProvider(t) // here, the one that works stays
 	p.begin(t.Context(), "eu", good.want("token"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	p.members["eu"].update(want{uid: "mcl", clusterID: "eu", to: connection{server: dead.URL, ca: dead.ca(), token: "token"}})
-	p.awaitReason(t, "eu", ReasonUnreachable)
+	p.awaitReason(t, ReasonUnreachable)
 	if err := e.engaged["eu"].GetAPIReader().Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &corev1.Namespace{}); err != nil {
 		t.Errorf("got %v", err)
 	}

@@ -71,7 +71,8 @@ func (h *hub) mayRead(ctx context.Context) error {
 	return nil
 }
 
-// start begins the cache, waits for its first lists, and passes on the name of each MemberCluster that may have changed.
+// start begins the cache, waits for its first lists, and passes on the name of each MemberCluster that may have
+// changed.
 func (h *hub) start(ctx context.Context, changed func(name string)) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { changed(nameOf(obj)) },

@@ -22,7 +22,7 @@ func TestAMemberIsEngagedWhenItAnswers(t *testing.T) {
 	server := newServer(t, "uid-1")
 	server.set(func() { server.tokens = map[string]bool{} })
 	p.begin(t.Context(), "eu", server.want("first"))
-	s := p.awaitReason(t, "eu", ReasonCredentialsRefused)
+	s := p.awaitReason(t, ReasonCredentialsRefused)
 	if _, err := p.Get(t.Context(), "eu"); s.Engaged || !errors.Is(err, multicluster.ErrClusterNotFound) || !strings.Contains(err.Error(), "refuses the token (401)") {
 		t.Errorf("before it takes the token: %v, %v", s, err)
 	}
@@ -30,7 +30,7 @@ func TestAMemberIsEngagedWhenItAnswers(t *testing.T) {
 	e.refuses = 1
 	e.mu.Unlock()
 	server.set(func() { server.tokens["first"] = true })
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	cl, err := p.Get(t.Context(), "eu")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestANewTokenOrAddressKeepsTheClusterAndItsWatches(t *testing.T) {
 	p, _ := newProvider(t)
 	server := newServer(t, "uid-1")
 	p.begin(t.Context(), "eu", server.want("first"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	before, err := p.Get(t.Context(), "eu")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestANewTokenOrAddressKeepsTheClusterAndItsWatches(t *testing.T) {
 	}
 	server.set(func() { server.tokens = map[string]bool{"second": true} })
 	m.update(server.want("refused"))
-	p.awaitReason(t, "eu", ReasonCredentialsRefused)
+	p.awaitReason(t, ReasonCredentialsRefused)
 	if err := before.GetAPIReader().Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &corev1.Namespace{}); err != nil {
 		t.Errorf("the token before the refused one is not used: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestAnotherClusterAtTheAddressGetsNoRequest(t *testing.T) {
 	w := server.want("token")
 	w.clusterID = "uid-1"
 	p.begin(t.Context(), "eu", w)
-	if s := p.awaitReason(t, "eu", ReasonWrongCluster); s.Engaged || !strings.Contains(s.Message, `"uid-2"`) {
+	if s := p.awaitReason(t, ReasonWrongCluster); s.Engaged || !strings.Contains(s.Message, `"uid-2"`) {
 		t.Errorf("got %v", s)
 	}
 }
@@ -91,11 +91,11 @@ func TestAMemberThatDoesNotAnswerFailsAtOnceAndStaysEngaged(t *testing.T) {
 	p, e := newProvider(t)
 	server := newServer(t, "uid-1")
 	p.begin(t.Context(), "eu", server.want("token"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	server.set(func() { server.uid = "uid-2" }) // another cluster took its address
 	m := p.members["eu"]
 	m.update(m.current())
-	if s := p.awaitReason(t, "eu", ReasonWrongCluster); !s.Engaged {
+	if s := p.awaitReason(t, ReasonWrongCluster); !s.Engaged {
 		t.Errorf("it is disengaged: %v", s)
 	}
 	before := server.count("POST /api/v1/namespaces/shop/configmaps")
@@ -113,14 +113,14 @@ func TestAControllerWithMoreWishesThanRightsReadsWhy(t *testing.T) {
 	server := newServer(t, "uid-1")
 	server.set(func() { server.pods, server.denied["pods"] = true, true })
 	p.begin(t.Context(), "eu", server.want("token"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	err := e.engaged["eu"].GetClient().List(t.Context(), &corev1.PodList{})
 	if !errors.Is(err, ErrNotSynced) || !strings.Contains(err.Error(), "the cluster grants no list and watch of pods; add a rule to consumers") {
 		t.Errorf("the read returns %v", err)
 	}
 	m := p.members["eu"]
 	m.update(m.current())
-	if s := p.awaitReason(t, "eu", ReasonLacksRights); !s.Engaged || !strings.Contains(s.Message, "pods") {
+	if s := p.awaitReason(t, ReasonLacksRights); !s.Engaged || !strings.Contains(s.Message, "pods") {
 		t.Errorf("got %v", s)
 	}
 	if err := e.engaged["eu"].GetClient().Get(t.Context(), one, &corev1.ConfigMap{}); err != nil {
@@ -134,7 +134,7 @@ func TestAMemberThatLeftAnswersNoClient(t *testing.T) {
 	p, e := newProvider(t)
 	server := newServer(t, "uid-1")
 	p.begin(t.Context(), "eu", server.want("token"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	if err := e.engaged["eu"].GetClient().Get(t.Context(), one, &corev1.ConfigMap{}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestJoiningAndLeavingLeaksNoGoroutine(t *testing.T) {
 	server := newServer(t, "uid-1")
 	joinAndLeave := func() {
 		p.begin(t.Context(), "eu", server.want("token"))
-		p.awaitReason(t, "eu", ReasonServed)
+		p.awaitReason(t, ReasonServed)
 		if err := e.engaged["eu"].GetClient().Get(t.Context(), one, &corev1.ConfigMap{}); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestATokenIsSentToItsMemberOnly(t *testing.T) {
 	p, e := newProvider(t)
 	server, other := newServer(t, "uid-1"), newServer(t, "uid-2")
 	p.begin(t.Context(), "eu", server.want("token"))
-	p.awaitReason(t, "eu", ReasonServed)
+	p.awaitReason(t, ReasonServed)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, other.URL+"/api", nil)
 	if err != nil {
 		t.Fatal(err)

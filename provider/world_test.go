@@ -171,13 +171,13 @@ func (f *server) want(token string) want {
 	return want{uid: "mcl", clusterID: f.uid, to: connection{server: f.URL, ca: f.ca(), token: token}}
 }
 
-// awaitReason waits until the state of a cluster has a reason.
-func (p *Provider) awaitReason(t *testing.T, name, reason string) State {
+// awaitReason waits until the state of cluster eu has a reason.
+func (p *Provider) awaitReason(t *testing.T, reason string) State {
 	t.Helper()
 	var found State
-	await(t, reason+" of "+name, func() bool {
+	await(t, reason, func() bool {
 		for _, s := range p.States() {
-			if s.Cluster.String() == name && s.Reason == reason {
+			if s.Cluster.String() == "eu" && s.Reason == reason {
 				found = s
 				return true
 			}
