@@ -149,7 +149,7 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 			"NAME     CHART          VERSION   CLUSTERS   STORED   KINDS   AGE", "plain    manifests      -         0/0        True     0       ", "rotors   rotors-1.0.0   v1.0.0    1/2        True     1       ",
 			"Note:      kinds in use without a FederatedOperator: Widget.example.com (1 object)\n",
 		}},
-		"all operators with the names of the kinds": {"operators -o wide", []string{"rotors   rotors-1.0.0   v1.0.0    1/2        True     Rotor.example.com   "}},
+		"all operators with the names of the kinds": {"operators -o wide", []string{"rotors   rotors-1.0.0   v1.0.0    1/2        True     Rotor (example.com)   "}},
 		"all operators with their versions by cluster": {"operators -o wide", []string{
 			"\nCLUSTER    plain   rotors\nap-se-1    -       v1.0.0\ncn-sha-1   -       v0.9.0 not ready\n",
 		}},
@@ -158,7 +158,7 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 			"rotors   chart rotors-1.0.0   version v1.0.0   ready 1/2   1 kind   age ", "Healthy=False (DegradedOnSome: 1 of 2)\n", "CLUSTER    VERSION   READY   OBJECTS   RESOURCES   WAITS FOR",
 			"ap-se-1    v1.0.0    True    2/2       2           -\n", "cn-sha-1   v0.9.0    False   1/2       1           Deployment.apps turbines/rotor-operator is Unknown: no answer\n",
 		}},
-		"one operator with the names of its kinds": {"operators rotors -o wide", []string{"kinds Rotor.example.com"}},
+		"one operator with the names of its kinds": {"operators rotors -o wide", []string{"kinds Rotor (example.com)"}},
 		"an operator without workloads":            {"operators plain", []string{"plain   chart manifests   version -   ready 0/0   0 kinds", "No cluster: no ClusterPlacement has placed a workload"}},
 		"a JSONPath":                               {"operators -o jsonpath={.kindsWithoutOperator[*].kind}", []string{"Widget.example.com"}},
 	} {
