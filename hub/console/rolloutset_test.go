@@ -45,7 +45,7 @@ func TestThePageOfAnObjectShowsAndUndoesTheRolloutOfItsBundle(t *testing.T) {
 	}
 	b := r.signedIn(r.token(append(steers(), bundles), reads()))
 	text := b.get(r.history()).text
-	for _, want := range []string{"Rollout of Bundle.hanse.dev " + r.ns + "/web", "waiting for approval", "Waiting for wave rest", "Return to revision 2", "changes with its bundle"} {
+	for _, want := range []string{"Rollout of Bundle " + r.ns + "/web", "waiting for approval", "Waiting for wave rest", "Return to revision 2", "changes with its bundle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}
