@@ -24,7 +24,7 @@ import (
 
 // Errors of RecordAgent.
 var (
-	ErrTokenUnknown = errors.New("there is no such token for this cluster")
+	ErrTokenUnknown = errors.New("the join token is not the newest one of this MemberCluster")
 	ErrTokenExpired = errors.New("the token has expired")
 	ErrTokenUsed    = errors.New("another key has used the token")
 )

@@ -26,7 +26,7 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 	names := sets.New(r.records.refusedFor(id)...)
 	var same hubv1.MemberClusterList
 	if err := r.client.List(ctx, &same, sameCluster(id), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters of a cluster to wake them", "clusterID", id)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the MemberClusters that may be of the same cluster, to reconcile them again", "clusterID", id)
 		return nil
 	}
 	for i := range same.Items {

@@ -349,7 +349,7 @@ func (r *setRun) plan(ctx context.Context) (decide.SetPlan, error) {
 			return decide.SetPlan{}, err
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("Deciding on a bundle as a whole from now on", "bundle", r.of.String(), "clusters", len(spec.Clusters))
+	ctrl.LoggerFrom(ctx).Info("The objects of the bundle change together from now on, by its SetRollout", "bundle", r.of.String(), "clusters", len(spec.Clusters))
 	progress := rollout.ProgressOf(r.in.Placement.PlacementSpec().Rollout, spec.Rollout)
 	progress.Object = r.of.String()
 	return decide.SetPlan{Spec: spec, Progress: progress, Again: time.Second}, nil

@@ -49,8 +49,10 @@ token may read.
 The port answers only requests for 127.0.0.1 and localhost. Other users of this machine can open the console, but have
 to sign in. Browsers send the cookie of the session also to other servers at 127.0.0.1. A hub outside its cluster has
 no pod: open the address of its flag --console-bind-address instead.`,
-		Example: `  hansectl dashboard
+		Example: `  # With your own rights
+  hansectl dashboard
 
+  # With the rights of a ServiceAccount, on port 8080 of this machine
   hansectl dashboard --service-account monitoring/viewer --port 8080`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

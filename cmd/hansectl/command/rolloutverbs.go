@@ -130,8 +130,9 @@ func newRolloutApprove(h *hub) *cobra.Command {
 		Long: `Let the changes in progress enter a wave whose approval is Manual. A later change needs another approval.
 
 An object enters the wave only after it has passed the earlier waves, even if the approval comes before that.`,
-		Example: `  hansectl rollout approve web asia -n shop`,
-		Args:    placementArguments("WAVE"),
+		Example: `  # Let the changes of Placement web enter its wave asia
+  hansectl rollout approve web asia -n shop`,
+		Args: placementArguments("WAVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return h.approve(cmd.Context(), args[0], args[1])
 		},

@@ -38,10 +38,13 @@ PLACEMENT is the name of a Placement of the namespace. KIND is placement, cluste
 federatedoperator. On members, the command shows the workloads whose kinds the member grants to the hub (chart value
 listWorkloads, or hansectl join --list-workloads), with only their names and their health. For cluster-scoped objects it
 shows no workloads. If you may not get an object, a line below it says so.`,
-		Example: `  hansectl tree metrics -n monitoring
+		Example: `  # The objects of a Placement, their copies and their pods
+  hansectl tree metrics -n monitoring
 
+  # Of a ClusterPlacement, on one cluster
   hansectl tree clusterplacement/fleet-default --cluster cn-sha-1
 
+  # Of a Bundle
   hansectl tree bundle web -n shop`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
