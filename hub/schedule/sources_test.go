@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,12 +67,12 @@ func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
 // behinds counts the objects that are queued with a low priority, behind objects that have changed themselves.
 type behinds struct {
 	priorityqueue.PriorityQueue[key]
-	n int
+	n atomic.Int64
 }
 
 func (q *behinds) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
 	if o.After == 0 && *o.Priority == handler.LowPriority {
-		q.n += len(keys)
+		q.n.Add(int64(len(keys)))
 	}
 }
 
@@ -134,8 +135,8 @@ func TestAChangeOfAClusterWakesTheObjectsThatItConcerns(t *testing.T) {
 				feed.Clusters.Handler(t.Context()).OnUpdate(before, after)
 				<-time.After(2 * collectFor)
 				synctest.Wait()
-				if q.n != test.woken {
-					t.Errorf("%d objects wake, want %d", q.n, test.woken)
+				if got := int(q.n.Load()); got != test.woken {
+					t.Errorf("%d objects wake, want %d", got, test.woken)
 				}
 				if waits := s.shared.removals.pending.until(time.Now()); waits != test.waits {
 					t.Errorf("removals wait for these objects: %t, want %t", waits, test.waits)
@@ -182,23 +183,23 @@ func TestAChangedCapacityWakesItsObjectsWhenDecisionsUseIt(t *testing.T) {
 			t.Helper()
 			s.opts.Client = aFleet{placement: web, clusters: []hubv1.MemberCluster{*of(to), *cluster("sg")}}
 			s.opts.Clusters = clusters.New(s.opts.Client)
-			q.n = 0
+			q.n.Store(0)
 			feed.Clusters.Handler(t.Context()).OnUpdate(of(from), of(to))
 			<-time.After(wait)
 			synctest.Wait()
-			if q.n != want {
-				t.Errorf("%s after a change from %d to %d CPUs, %d objects wake, want %d", wait, from, to, q.n, want)
+			if got := int(q.n.Load()); got != want {
+				t.Errorf("%s after a change from %d to %d CPUs, %d objects wake, want %d", wait, from, to, got, want)
 			}
 		}
 		change(30, 31, 2*capacityHolds, 0)
 		change(31, 20, capacityHolds/2, 0)
 		change(20, 31, 2*capacityHolds, 0)
 		change(31, 20, capacityHolds/2, 0)
-		q.n = 0
+		q.n.Store(0)
 		<-time.After(capacityHolds)
 		synctest.Wait()
-		if q.n != 3 {
-			t.Errorf("when decisions use the capacity, %d objects wake, want 3", q.n)
+		if got := int(q.n.Load()); got != 3 {
+			t.Errorf("when decisions use the capacity, %d objects wake, want 3", got)
 		}
 	})
 }
@@ -221,8 +222,8 @@ func TestClustersThatAreLostTogetherWakeTheirObjectsOnce(t *testing.T) {
 		}
 		<-time.After(2 * collectFor)
 		synctest.Wait()
-		if q.n != 3 {
-			t.Errorf("%d objects wake, want each of the 3 objects once", q.n)
+		if got := int(q.n.Load()); got != 3 {
+			t.Errorf("%d objects wake, want each of the 3 objects once", got)
 		}
 	})
 }
