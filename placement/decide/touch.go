@@ -25,14 +25,15 @@ type ClusterChange struct {
 
 // Touch says on which objects a change of one cluster may lead to another decision: to other clusters, replicas or
 // revisions, or to another status or reason of the condition Scheduled. A change of labels also touches each object for
-// whose placement the reason changes that rejects the cluster. Otherwise, the numbers and reasons of rejected clusters
-// are those of the last decision.
+// whose placement the reason changes that rejects the cluster. A deleted cluster touches all objects, because it may
+// stand among their rejected clusters. Otherwise, the numbers and reasons of rejected clusters are those of the last
+// decision.
 type Touch struct {
 	cluster string
 	// state is true if a part of the cluster has changed that matters to every object with an entry for the cluster.
 	state bool
-	// exists is true if the cluster is new or deleted.
-	exists bool
+	// exists is true if the cluster is new or deleted, and gone if it is deleted.
+	exists, gone bool
 	// namespaces is true if spec.allowedNamespaces has changed. kinds has the kinds whose served versions have changed.
 	namespaces bool
 	kinds      sets.Set[schema.GroupKind]
@@ -53,7 +54,7 @@ type reach struct {
 // NewTouch compares two states of a cluster. placements and policies are all placements and override policies.
 func NewTouch(c ClusterChange, placements []hubv1.PlacementObject, policies []hubv1.OverridePolicyObject, memo *Memo) *Touch {
 	t := &Touch{
-		cluster: cmp.Or(c.After, c.Before).Name, exists: c.Before == nil || c.After == nil,
+		cluster: cmp.Or(c.After, c.Before).Name, exists: c.Before == nil || c.After == nil, gone: c.After == nil,
 		placements: map[hubv1.PlacementReference]reach{},
 	}
 	before, after := describe(c.Before), describe(c.After)
@@ -228,6 +229,8 @@ func (t *Touch) Reaches(b hubv1.BindingObject, placed bool) bool {
 		}
 	}
 	switch {
+	case t.gone:
+		return true
 	case on:
 		return t.state || t.exists || t.byObject(b)
 	case spec.Referenced:

@@ -117,3 +117,12 @@ func TestAnOutageReachesTheObjectsOnClustersThatAreAway(t *testing.T) {
 		t.Error("the outage of two of three clusters reaches other objects")
 	}
 }
+
+func TestADeletedClusterReachesEachObject(t *testing.T) {
+	t.Parallel()
+	p := policy("web", named("sg"))
+	touch := NewTouch(ClusterChange{Before: cluster("eu")}, only(p), nil, nil)
+	if touch.Nothing() || !touch.Reaches(bound(present("sg")), true) {
+		t.Error("the decision on an object that is not on the cluster still names it among the rejected clusters")
+	}
+}
