@@ -26,10 +26,12 @@ const (
 // clusterChanges has the changes of clusters whose objects are not queued yet. Clusters that are lost together, as with
 // their region, concern the same objects. Each of these objects is then decided once, and not once for each cluster.
 type clusterChanges struct {
-	mu    sync.Mutex
-	since map[string]decide.ClusterChange // from the state before the first change to the state after the last one
-	timer *time.Timer                     // nil while nothing is collected
-	until time.Time                       // the latest time at which timer ends
+	mu sync.Mutex
+	// since has each change by itself: an object may be decided between two changes of a cluster, of which the second
+	// one takes back the first.
+	since []decide.ClusterChange
+	timer *time.Timer // nil while nothing is collected
+	until time.Time   // the latest time at which timer ends
 	// fleet has the clusters as they were when objects were last queued.
 	fleet []*hubv1.MemberCluster
 }
@@ -46,24 +48,14 @@ func (c *clusterChanges) begin(fleet []*hubv1.MemberCluster) {
 func (c *clusterChanges) add(change decide.ClusterChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := nameOf(change)
-	if c.since == nil {
-		c.since = map[string]decide.ClusterChange{}
-	}
-	if earlier, known := c.since[name]; known {
-		change.Before, change.CapacityHeld = earlier.Before, change.CapacityHeld && earlier.CapacityHeld
-	}
-	c.since[name] = change
+	c.since = append(c.since, change)
 }
 
 // take returns the collected changes.
 func (c *clusterChanges) take() (out []decide.ClusterChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, change := range c.since {
-		out = append(out, change)
-	}
-	c.since = nil
+	out, c.since = c.since, nil
 	if c.timer != nil {
 		c.timer.Stop()
 		c.timer = nil
@@ -92,11 +84,20 @@ func (c *clusterChanges) swap(fleet []*hubv1.MemberCluster) []*hubv1.MemberClust
 	return before
 }
 
-func nameOf(c decide.ClusterChange) string {
-	if c.After != nil {
-		return c.After.Name
+// cameBack reports whether a cluster has gone away and come back within the changes, or the other way round. An outage
+// may then have begun and ended in between.
+func cameBack(changes []decide.ClusterChange) bool {
+	turned := map[string]bool{}
+	for _, c := range changes {
+		if c.Before == nil || c.After == nil || c.Before.IsAway() == c.After.IsAway() {
+			continue
+		}
+		if turned[c.After.Name] {
+			return true
+		}
+		turned[c.After.Name] = true
 	}
-	return c.Before.Name
+	return false
 }
 
 // ClusterChanged is called for every change of a cluster. It queues the objects whose decisions the change may concern,
@@ -212,7 +213,7 @@ func (s *Scheduler) touchesOf(ctx context.Context, collected []decide.ClusterCha
 	if err != nil {
 		return nil, err
 	}
-	out := &touches{outage: decide.NewOutage(s.clusters.swap(now.Clusters), now.Clusters, s.opts.Failover.MaxAway)}
+	out := &touches{outage: decide.NewOutage(s.clusters.swap(now.Clusters), now.Clusters, s.opts.Failover.MaxAway, cameBack(collected))}
 	for _, c := range collected {
 		t := decide.NewTouch(c, placements, policies, &s.inputs.memo)
 		if !t.Nothing() || t.Waves() {

@@ -228,6 +228,25 @@ func TestClustersThatAreLostTogetherWakeTheirObjectsOnce(t *testing.T) {
 	})
 }
 
+// TestAChangeThatIsTakenBackWakesItsObjects: an object may have been decided between the two changes.
+func TestAChangeThatIsTakenBackWakesItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, eu := &behinds{}, cluster("eu")
+		s := fleetScheduler(t, q, eu, eu)
+		feed := changes.NewFeed()
+		feed.Clusters.On(changes.All, s.ClusterChanged)
+		away := eu.DeepCopy()
+		decidetest.Unreachable(away)
+		feed.Clusters.Handler(t.Context()).OnUpdate(eu, away)
+		feed.Clusters.Handler(t.Context()).OnUpdate(away, eu)
+		<-time.After(2 * collectFor)
+		synctest.Wait()
+		if got := q.n.Load(); got == 0 {
+			t.Error("no object wakes")
+		}
+	})
+}
+
 // oneBinding is a synced cache with the binding of one object and no other objects.
 type oneBinding struct {
 	client.Client

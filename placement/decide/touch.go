@@ -280,9 +280,10 @@ type Outage struct {
 	away    map[string]bool
 }
 
-// NewOutage compares two states of the fleet. maxAway is Limits.MaxAway.
-func NewOutage(before, after []*hubv1.MemberCluster, maxAway int) Outage {
-	if placement.TooManyAway(presence(before), maxAway) == placement.TooManyAway(presence(after), maxAway) {
+// NewOutage compares two states of the fleet. maxAway is Limits.MaxAway. between is true if an outage may have begun and
+// ended between the two states. Objects that were decided meanwhile are then decided again.
+func NewOutage(before, after []*hubv1.MemberCluster, maxAway int, between bool) Outage {
+	if !between && placement.TooManyAway(presence(before), maxAway) == placement.TooManyAway(presence(after), maxAway) {
 		return Outage{}
 	}
 	o := Outage{changed: true, away: map[string]bool{}}

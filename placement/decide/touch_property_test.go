@@ -34,7 +34,7 @@ func TestEveryDecisionThatDiffersIsReached(t *testing.T) {
 			before := slices.Clone(f.clusters)
 			change := f.change(t)
 			touch := NewTouch(change, f.placements, f.policies, &f.memo)
-			outage := NewOutage(before, f.clusters, f.maxAway)
+			outage := NewOutage(before, f.clusters, f.maxAway, false)
 			var reached []*touchObject
 			for _, o := range f.objects {
 				if f.reached(o, touch, outage) {

@@ -108,11 +108,11 @@ func TestAnOutageReachesTheObjectsOnClustersThatAreAway(t *testing.T) {
 	t.Parallel()
 	eu, sg, us := cluster("eu"), cluster("sg"), cluster("us")
 	goneEU, goneSG := cluster("eu", unreachable), cluster("sg", unreachable)
-	one := NewOutage([]*hubv1.MemberCluster{eu, sg, us}, []*hubv1.MemberCluster{goneEU, sg, us}, 50)
+	one := NewOutage([]*hubv1.MemberCluster{eu, sg, us}, []*hubv1.MemberCluster{goneEU, sg, us}, 50, false)
 	if one.Changed() {
 		t.Error("one of three clusters is an outage")
 	}
-	two := NewOutage([]*hubv1.MemberCluster{goneEU, sg, us}, []*hubv1.MemberCluster{goneEU, goneSG, us}, 50)
+	two := NewOutage([]*hubv1.MemberCluster{goneEU, sg, us}, []*hubv1.MemberCluster{goneEU, goneSG, us}, 50, false)
 	if !two.Changed() || !two.Reaches(bound(present("eu")), true) || two.Reaches(bound(present("us")), true) || !two.Reaches(bound(present("us")), false) {
 		t.Error("the outage of two of three clusters reaches other objects")
 	}
