@@ -280,8 +280,8 @@ type Outage struct {
 	away    map[string]bool
 }
 
-// NewOutage compares two states of the fleet. maxAway is Limits.MaxAway. between is true if an outage may have begun and
-// ended between the two states. Objects that were decided meanwhile are then decided again.
+// NewOutage compares two states of the fleet. maxAway is Limits.MaxAway. between is true if an outage may have begun
+// and ended between the two states. Objects that were decided meanwhile are then decided again.
 func NewOutage(before, after []*hubv1.MemberCluster, maxAway int, between bool) Outage {
 	if !between && placement.TooManyAway(presence(before), maxAway) == placement.TooManyAway(presence(after), maxAway) {
 		return Outage{}
