@@ -57,7 +57,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 }
 
 // heldDefinitions returns the states of a CustomResourceDefinition that clusters hold by the operator's SetRollout,
-// except those that d has already. A state whose Secret is lost is left out: the SetRollout then stops.
+// except those that d has already. It leaves out a state whose Secret is lost, because the SetRollout then stops.
 func (c *Controller) heldDefinitions(
 	ctx context.Context, o *hubv1.FederatedOperator, id hubv1.ObjectIdentity, d operator.ChangedDefinition,
 ) (held []*unstructured.Unstructured, err error) {

@@ -98,7 +98,7 @@ func (b objectBody) Chosen() string {
 	return text
 }
 
-// maxDifferences is the maximum number of clusters that the page names of those that the hub decided otherwise.
+// maxDifferences is the maximum number of clusters with another decision of the hub that the page names.
 const maxDifferences = 10
 
 // Decision returns the lines about the decision.

@@ -246,7 +246,7 @@ type rolloutObjectRow struct {
 	Path string
 }
 
-// rank orders the rows: those that wait or fail first, those without a revision last.
+// rank orders the rows. Rollouts that wait or have failed come first, and objects without a revision come last.
 func (r rolloutObjectRow) rank() int {
 	phases := rolloutBody{}.Phases()
 	if r.Rollout == nil {

@@ -208,7 +208,8 @@ func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	return append(append(out, lacks.Checks(unaccepted)...), lost.Checks()...)
 }
 
-// checkPlacements checks whether the hub accepts all placements. It also returns those that it does not accept.
+// checkPlacements checks whether the hub accepts all placements. It also returns the placements that the hub does not
+// accept.
 func checkPlacements(ctx context.Context, c client.Client) (*view.Unaccepted, []view.Check) {
 	found := &view.Unaccepted{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {

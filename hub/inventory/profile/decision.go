@@ -116,7 +116,7 @@ func (p Placement) objectName(i int) string {
 	return strings.TrimRight(begin[:min(len(begin), maxObjectName-len(end))], ".-") + end
 }
 
-// SameDecision reports whether a stored PlacementDecision is as it should be.
+// SameDecision reports whether a stored PlacementDecision equals the one that the hub would write.
 func SameDecision(stored, wanted *unstructured.Unstructured) bool {
 	for key, value := range wanted.GetLabels() {
 		if stored.GetLabels()[key] != value {

@@ -106,7 +106,7 @@ func complete(omitted []string, since metav1.Time) metav1.Condition {
 	return out
 }
 
-// addProperties adds all properties, sorted by name. It returns the names of those that do not fit.
+// addProperties adds all properties, sorted by name. It returns the names of the properties that do not fit.
 func (p *Profile) addProperties(c *hubv1.MemberCluster) (omitted []string) {
 	s := c.Status
 	values := map[string]string{clusterIDProperty: s.ClusterID, corev1.LabelTopologyRegion: s.Topology.Region}
